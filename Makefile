@@ -1,0 +1,110 @@
+# Builds, tests, shows and installs the toolkit. `make help` lists what there is to make.
+B ?= build
+O := $B/obj
+PREFIX ?= /usr/local
+SBINDIR ?= $(PREFIX)/sbin
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+VERSION := 0.1.0
+SOVERSION := 0
+
+CFLAGS ?= -O2 -g
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+	-Wwrite-strings -Wformat=2 -Wundef -Wimplicit-fallthrough
+WERROR ?= $(if $(wildcard .git),-Werror)
+BASE := -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DKSM_VERSION='"$(VERSION)"' -fvisibility=hidden
+ALL_CFLAGS = $(BASE) -I. $(WARN) $(WERROR) -MMD -MP $(CFLAGS) $(CPPFLAGS)
+ALL_LDFLAGS = -Wl,--as-needed -Wl,-z,relro,-z,now $(LDFLAGS)
+Q := $(if $V,,@)
+SAY := $(if $V,@:,@echo "  ")
+pkg = $(shell pkg-config --$(1) $(2))
+
+objects = $(patsubst %.c,$O/%.o,$(wildcard $(1)/*.c))
+MAN := $(wildcard docs/*.[1358])
+LIBS := $B/libksmreg.so $B/libksmreg.a $B/libksmreg-preload.so
+
+all: $B/ksmctl $B/ksmstat $(LIBS)
+
+$O/%.o: %.c
+	@mkdir -p $(@D)
+	$(SAY) CC $@
+	$Q$(CC) $(ALL_CFLAGS) -fPIE $($(firstword $(subst /, ,$*))_CFLAGS) -c -o $@ $<
+$O/%.pic.o: %.c
+	@mkdir -p $(@D)
+	$(SAY) CC $@
+	$Q$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+ksmctl_CFLAGS = $(call pkg,cflags,libcap libmnl smartcols) -DKSM_LIBDIR='"$(LIBDIR)"'
+ksmstat_CFLAGS = $(call pkg,cflags,libcap smartcols libxxhash)
+tests_CFLAGS = $(call pkg,cflags,check)
+ksmctl_LIBS = $(call pkg,libs,libcap libmnl smartcols)
+ksmstat_LIBS = $(call pkg,libs,libcap smartcols libxxhash)
+tests_LIBS = $(call pkg,libs,check) $(ksmctl_LIBS) $(ksmstat_LIBS)
+link = $(SAY) LINK $@; $(CC) $(ALL_LDFLAGS) -pie -o $@ $^
+
+$B/ksmctl: $(call objects,ksmctl) $(call objects,sysfs)
+	$Q$(link) $(ksmctl_LIBS)
+$B/ksmstat: $(call objects,ksmstat) $(call objects,sysfs)
+	$Q$(link) $(ksmstat_LIBS)
+include libksmreg/rules.mk
+
+# Tests. Everything but the main() of the programs, so that unit tests reach what they need.
+$O/all.a: $(call objects,sysfs) $(filter-out %/main.o,$(call objects,ksmctl) $(call objects,ksmstat)) $O/tests/live/guard.o
+	$Qrm -f $@ && $(AR) rcs $@ $^
+names = $(patsubst %.c,$B/%,$(wildcard $(1)))
+UNIT := $(call names,tests/unit/test_*.c)
+LIVE := $(filter-out %/guard,$(call names,tests/live/*.c))
+$(UNIT) $(LIVE): $B/%: $O/%.o $O/all.a $B/libksmreg.a
+	@mkdir -p $(@D)
+	$Q$(link) $(tests_LIBS) -lpthread
+$B/tests/job: $O/tests/demo/job.o $B/libksmreg.a
+	@mkdir -p $(@D)
+	$Q$(link)
+$B/tests/demo: $O/tests/demo/demo.o $O/all.a
+	@mkdir -p $(@D)
+	$Q$(link)
+TESTS := $(UNIT) $(wildcard tests/cli/*.sh) $(LIVE)
+
+.PHONY: all check demo deps lint asan install uninstall clean tests
+tests: all $(UNIT) $(LIVE) $B/tests/demo $B/tests/job
+check:
+	@.ci/deps check
+	@$(MAKE) --no-print-directory tests
+	@B=$B tests/run $(TESTS)
+demo:
+	@.ci/deps build
+	@$(MAKE) --no-print-directory all $B/tests/demo $B/tests/job
+	@$B/tests/demo
+deps:
+	@.ci/deps build check
+C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] tests/*.h tests/*/*.[ch])
+LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. $(call pkg,cflags,libcap libmnl smartcols libxxhash check)
+lint:
+	@.ci/deps lint
+	clang-format --dry-run -Werror $(C_FILES)
+	cppcheck -q --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+		--suppressions-list=.ci/cppcheck.txt -D_GNU_SOURCE -DKSM_VERSION='""' -I. $(filter %.c,$(C_FILES))
+	printf '%s\n' $(filter %.c,$(C_FILES)) | xargs -P $(shell nproc) -n 6 sh -c 'clang-tidy --quiet "$$@" -- $(LINT_FLAGS)' tidy
+	$(MAKE) --no-print-directory B=$B/scan clean
+	scan-build --status-bugs -o $B/scan-report $(MAKE) --no-print-directory B=$B/scan all
+asan:
+	@$(MAKE) --no-print-directory B=$B/asan check \
+		CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+install: all $B/ksmreg.pc
+	install -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
+	install -m 755 $B/ksmctl $(DESTDIR)$(SBINDIR)
+	install -m 755 $B/ksmstat $(DESTDIR)$(BINDIR)
+	install -m 644 $B/libksmreg.so.$(SOVERSION) $B/libksmreg.a $B/libksmreg-preload.so $(DESTDIR)$(LIBDIR)
+	ln -sf libksmreg.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libksmreg.so
+	install -m 644 libksmreg/ksmreg.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 $B/ksmreg.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(SBINDIR)/ksmctl $(BINDIR)/ksmstat $(INCLUDEDIR)/ksmreg.h \
+		$(LIBDIR)/pkgconfig/ksmreg.pc $(foreach l,.so .so.$(SOVERSION) .a -preload.so,$(LIBDIR)/libksmreg$l) \
+		$(foreach m,$(MAN),$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m)))
+clean:
+	rm -rf $B
+-include $(shell find $O -name '*.d' 2>/dev/null)

@@ -1,0 +1,95 @@
+/* What the verbs share: opening the kernel, telling failures. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ksmctl/ksmctl.h"
+
+static void print_error(const char *format, va_list args)
+{
+	fflush(stdout);
+	fputs("ksmctl: ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+}
+
+void ctl_error(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	print_error(format, args);
+	va_end(args);
+}
+
+int ctl_usage(const char *verb, const char *format, ...)
+{
+	if (format) {
+		va_list args;
+		va_start(args, format);
+		print_error(format, args);
+		va_end(args);
+	}
+	fprintf(stderr, "Try 'ksmctl %s%s--help'.\n", verb ? verb : "", verb ? " " : "");
+	return CTL_USAGE;
+}
+
+int ctl_fail(const char *doing, const char *what, int err)
+{
+	static const struct {
+		int err;
+		int code;
+		const char *advice;
+	} known[] = {
+		{ -EACCES, CTL_DENIED, "run it as root" },
+		{ -EPERM, CTL_DENIED, "run it as root" },
+		{ -EROFS, CTL_DENIED,
+			"/sys is read-only here, as in a container: run it on the host" },
+		{ -EBUSY, CTL_FAILED, "pages are still merged: 'ksmctl unmerge' first" },
+		{ -EBADE, CTL_FAILED,
+			"the kernel took the value but shows another; is a second controller "
+			"running?" },
+		{ -ENOMEM, CTL_FAILED, "memory ran out on the way: part of it is still merged" },
+		{ -EINTR, CTL_FAILED, "interrupted: part of the memory may still be merged" },
+	};
+	const char *reason = err == -EBADE ? "value not kept" : strerror(-err);
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		if (known[i].err == err) {
+			ctl_error("%s %s: %s (%s)", doing, what, reason, known[i].advice);
+			return known[i].code;
+		}
+	}
+	ctl_error("%s %s: %s", doing, what, reason);
+	return CTL_FAILED;
+}
+
+int ctl_open(struct ctl *ctl)
+{
+	int err = root_open(&ctl->root, ctl->prefix);
+	if (err)
+		return ctl_fail("cannot open", ctl->prefix ? ctl->prefix : "/", err);
+	err = ksm_open(&ctl->ksm, &ctl->root);
+	if (err == -ENOENT || err == -ENOTDIR) {
+		ctl_error("no KSM: /sys/kernel/mm/ksm does not exist (a kernel without CONFIG_KSM, "
+			  "or /sys is hidden as in a container)");
+		return CTL_NO_KSM;
+	}
+	return err ? ctl_fail("cannot open", "/sys/kernel/mm/ksm", err) : CTL_OK;
+}
+
+int ctl_set(struct ctl *ctl, enum ksm_key key, int64_t value)
+{
+	int err = ksm_set(&ctl->ksm, key, value);
+	if (err == -ENOENT) {
+		ctl_error("cannot write %s: this kernel does not have it", ksm_keys[key].name);
+		return CTL_FAILED;
+	}
+	return err ? ctl_fail("cannot write", ksm_keys[key].name, err) : CTL_OK;
+}
+
+int64_t ctl_page_bytes(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}

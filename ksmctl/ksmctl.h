@@ -1,0 +1,72 @@
+/* What the verbs of ksmctl share: the opened kernel, exit codes, and how failures are told. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef KSMCTL_KSMCTL_H
+#define KSMCTL_KSMCTL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sysfs/ksm.h"
+#include "sysfs/root.h"
+
+/* Exit codes, as the manual page documents them. */
+enum {
+	CTL_OK = 0,
+	CTL_FAILED = 1,	 /* the kernel refused, or something could not be read */
+	CTL_USAGE = 2,	 /* wrong arguments; nothing was touched */
+	CTL_NO_KSM = 3,	 /* this kernel has no KSM, or hides it */
+	CTL_DENIED = 4,	 /* no permission, or /sys is read-only */
+	CTL_REFUSED = 5, /* dangerous as things are; the message names the option that insists */
+};
+
+/* Options in front of the verb. */
+struct ctl {
+	const char *prefix; /* --root */
+	struct root root;
+	struct ksm ksm; /* opened by ctl_open */
+};
+
+struct ctl_verb {
+	const char *name;
+	const char *args; /* as the help shows them */
+	const char *help; /* one line */
+	int (*run)(struct ctl *ctl, int argc,
+		char **argv); /* argv[0] is the verb; returns an exit code */
+};
+
+/* Print "ksmctl: ..." on stderr. */
+void ctl_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * Say that `doing` ("cannot write") failed on `what` with -errno `err`, why, and what to do.
+ * Returns the exit code for it.
+ */
+int ctl_fail(const char *doing, const char *what, int err);
+
+/* Say that the arguments are wrong, and how to get help. Returns CTL_USAGE. */
+int ctl_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Open the root and the KSM directory. Returns an exit code; what failed has been said. */
+int ctl_open(struct ctl *ctl);
+
+/* Set one tunable, telling a failure. Returns an exit code. */
+int ctl_set(struct ctl *ctl, enum ksm_key key, int64_t value);
+
+/* Bytes in one page, from the running kernel. */
+int64_t ctl_page_bytes(void);
+
+/* The verbs, one file each. */
+int info_run(struct ctl *ctl, int argc, char **argv);
+int start_run(struct ctl *ctl, int argc, char **argv);
+int stop_run(struct ctl *ctl, int argc, char **argv);
+int unmerge_run(struct ctl *ctl, int argc, char **argv);
+int set_run(struct ctl *ctl, int argc, char **argv);
+int run_run(struct ctl *ctl, int argc, char **argv);
+
+/*
+ * Unmerge all pages. Without `force` it is refused when that would not fit into MemAvailable.
+ * Leaves run=2. Returns an exit code; a failure has been told.
+ */
+int unmerge_all(struct ctl *ctl, bool force);
+
+#endif

@@ -1,0 +1,98 @@
+/* ksmctl: controls the kernel's samepage merging, by hand and as a service. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ksmctl/ksmctl.h"
+
+static const struct ctl_verb verbs[] = {
+	{ "info", "[--json]", "show tunables, counters, saving and cost", info_run },
+	{ "start", "[PAGES [SLEEP_MS]]", "let ksmd merge; PAGES per batch, SLEEP_MS in between",
+		start_run },
+	{ "stop", "", "stop ksmd; what is merged stays merged", stop_run },
+	{ "unmerge", "[--force]", "stop ksmd and give every merged page back its own copy",
+		unmerge_run },
+	{ "set", "[--unmerge-first] [--force] KEY=VALUE...", "set tunables, checked and read back",
+		set_run },
+	{ "run", "[-v] [--] COMMAND...", "start a program with all its memory open to merging",
+		run_run },
+};
+#define VERBS (sizeof(verbs) / sizeof(*verbs))
+
+static void print_help(FILE *out)
+{
+	fputs("Usage: ksmctl [--root DIR] VERB [ARGUMENT...]\n\n"
+	      "Controls the kernel's samepage merging (KSM).\n\nVerbs:\n",
+		out);
+	for (size_t i = 0; i < VERBS; i++)
+		fprintf(out, "  %s%s%s\n      %s\n", verbs[i].name, *verbs[i].args ? " " : "",
+			verbs[i].args, verbs[i].help);
+	fputs("\nOptions:\n"
+	      "      --root DIR  use /sys and /proc below DIR instead of the running system's\n"
+	      "  -h, --help      this help\n"
+	      "  -V, --version   the version\n\n"
+	      "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 no KSM in this kernel,\n"
+	      "4 no permission or read-only /sys, 5 refused because it would be dangerous.\n"
+	      "`run` exits with the code of COMMAND, or 127 where it cannot be started.\n"
+	      "More in ksmctl(8).\n",
+		out);
+}
+
+static int finish_output(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	if (errno != EPIPE)
+		ctl_error("cannot write the output: %s", strerror(errno));
+	return code ? code : CTL_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "root", required_argument, NULL, 'r' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct ctl ctl = { .root = { .fd = -1 }, .ksm = { .fd = -1 } };
+	int c;
+	while ((c = getopt_long(argc, argv, "+hV", options, NULL)) != -1) {
+		switch (c) {
+		case 'r':
+			ctl.prefix = optarg;
+			break;
+		case 'h':
+			print_help(stdout);
+			return finish_output(CTL_OK);
+		case 'V':
+			puts("ksmctl " KSM_VERSION);
+			return finish_output(CTL_OK);
+		default:
+			return ctl_usage(NULL, NULL);
+		}
+	}
+	if (optind == argc) {
+		print_help(stderr);
+		return CTL_USAGE;
+	}
+	const char *name = argv[optind];
+	for (size_t i = 0; i < VERBS; i++) {
+		if (strcmp(verbs[i].name, name) != 0)
+			continue;
+		argc -= optind;
+		argv += optind;
+		optind = 0; /* the verb parses its own options, from the start */
+		if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+			printf("Usage: ksmctl %s %s\n\n%s\n", name, verbs[i].args, verbs[i].help);
+			return finish_output(CTL_OK);
+		}
+		int code = verbs[i].run(&ctl, argc, argv);
+		ksm_close(&ctl.ksm);
+		root_close(&ctl.root);
+		return finish_output(code);
+	}
+	return ctl_usage(NULL, "unknown verb '%s'", name);
+}

@@ -1,0 +1,125 @@
+/* The adaptive policy: from what the kernel shows to how fast ksmd shall scan. A pure function. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef KSMCTL_POLICY_H
+#define KSMCTL_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * No clock, file, log or allocation is reached from here: time comes in with the sample, memory
+ * is the caller's, arithmetic is integer and saturating. The same inputs give the same outputs.
+ * CPU shares are parts per million of one core (10 000 = 1 %).
+ */
+struct policy_config {
+	uint32_t boost_cpu_ppm;	   /* ksmd's share while new memory is being merged */
+	uint32_t steady_cpu_ppm;   /* its average share when nothing changes */
+	uint32_t pressure_cpu_ppm; /* its share while memory is short and scanning still yields */
+	uint32_t batch_us;	   /* longest wanted batch: ksmd holds its lock that long */
+	uint32_t interval_ms;	   /* time between looks while scanning fast */
+	uint32_t rest_interval_ms; /* time between looks while parked */
+	uint32_t
+		pass_s; /* at rest, start a pass this long after the last; 0: budget alone decides */
+	uint32_t
+		converged_ppm; /* a pass that gains less than this part of what it scanned gained nothing */
+	uint32_t
+		pressure_psi_centi; /* memory "some" avg10 that counts as pressure, percent x 100 */
+	uint32_t pressure_available_permille; /* so does MemAvailable below this part of MemTotal */
+	uint32_t cpu_psi_centi;		      /* cpu "some" avg10 above which a boost is halved */
+	uint32_t foreign_retry_s; /* how long to leave the kernel to another controller */
+	int8_t smart_scan;	  /* -1 leave as found, 0 off, 1 on, 2 managed */
+	int8_t use_zero_pages;	  /* -1 leave as found, 0 off, 1 on */
+};
+
+/* One look at the machine. Fields that could not be read are -1; a wholly failed look has stale set. */
+struct policy_sample {
+	int64_t now_ms; /* monotonic */
+	bool stale;
+	int64_t run, pages_to_scan, sleep_ms, smart_scan, use_zero_pages; /* as read back */
+	int64_t advisor; /* 0 none, else at work; -1 absent */
+	int64_t pages_shared, pages_sharing, zero_pages;
+	int64_t pages_unshared, pages_volatile, pages_skipped;
+	int64_t pages_scanned; /* cumulative; -1 before 6.6: estimated from batches then */
+	int64_t full_scans;
+	int64_t profit_bytes; /* may be negative; INT64_MIN when absent */
+	int64_t ksmd_cpu_ns;  /* cumulative; -1 when ksmd cannot be seen */
+	int64_t mem_total_kib, mem_available_kib;
+	int64_t memory_psi_centi, cpu_psi_centi; /* "some" avg10, percent x 100 */
+	int64_t registered_processes;		 /* opted in now */
+	int64_t registered_kib;			 /* their resident size */
+	int64_t news;  /* cumulative count of opt-ins, forks and execs of opted-in processes */
+	bool look_now; /* somebody asked for a boost */
+};
+
+enum policy_phase {
+	POLICY_IDLE,	 /* nothing is registered: ksmd stopped */
+	POLICY_BOOST,	 /* new memory: scanning at the boost budget */
+	POLICY_SETTLE,	 /* yield falls: budget halves pass by pass */
+	POLICY_STEADY,	 /* a rare pass at a modest rate */
+	POLICY_PARKED,	 /* at rest at the pass boundary */
+	POLICY_PRESSURE, /* memory is short and scanning yields */
+	POLICY_HOLD,	 /* hands off: foreign controller, stale sample, or it does not pay */
+	POLICY_PHASES
+};
+
+enum policy_reason {
+	POLICY_R_NOTHING_REGISTERED,
+	POLICY_R_FIRST_LOOK,
+	POLICY_R_NEW_PROCESS,
+	POLICY_R_GROWTH,
+	POLICY_R_ASKED,
+	POLICY_R_GAINING,
+	POLICY_R_LATE_TWINS,
+	POLICY_R_CONVERGED,
+	POLICY_R_NO_GAIN,
+	POLICY_R_BUDGET_REST,
+	POLICY_R_PASS_DUE,
+	POLICY_R_PASS_RUNNING,
+	POLICY_R_DRIFT,
+	POLICY_R_MEMORY_PRESSURE,
+	POLICY_R_CPU_PRESSURE,
+	POLICY_R_FOREIGN,
+	POLICY_R_STALE,
+	POLICY_R_COUNTER_RESET,
+	POLICY_R_NO_PROFIT,
+	POLICY_R_COUNT
+};
+
+struct policy_decision {
+	enum policy_phase phase;
+	enum policy_reason reason;
+	bool write; /* false: leave the kernel alone (hold) */
+	int64_t run, pages_to_scan, sleep_ms;
+	int64_t smart_scan, use_zero_pages; /* -1: leave */
+	uint32_t budget_ppm;		    /* what this rate should cost */
+	uint32_t next_look_ms;		    /* look again after this long at the latest */
+};
+
+/* The policy's memory. Zeroed by policy_init; its fields are policy.c's own. */
+struct policy_state {
+	enum policy_phase phase;
+	struct policy_sample last;	 /* the last good sample */
+	struct policy_decision decision; /* the last decision */
+	bool has_last, has_decision;
+	uint32_t ns_per_page; /* measured cost of scanning */
+	int64_t phase_since_ms, pass_since_ms, pass_ended_ms, foreign_since_ms;
+	int64_t pass_saved_pages, pass_scanned_pages, pass_cpu_ns; /* at the start of the pass */
+	int64_t estimated_scanned_pages;
+	int64_t news_seen, registered_kib_seen;
+	int64_t cpu_debt_ns; /* CPU time used beyond the steady budget */
+	uint32_t passes_in_phase, barren_passes;
+	uint32_t settle_ppm;
+	bool late_twin_pass, asked;
+};
+
+void policy_defaults(struct policy_config *config);
+void policy_init(struct policy_state *state);
+
+/* Take one look in, say what to do. `decision` is always filled. */
+void policy_step(const struct policy_config *config, struct policy_state *state,
+	const struct policy_sample *sample, struct policy_decision *decision);
+
+const char *policy_phase_name(enum policy_phase phase);	   /* "boost" */
+const char *policy_reason_text(enum policy_reason reason); /* one sentence */
+
+#endif

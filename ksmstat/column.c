@@ -1,0 +1,250 @@
+/* The columns of ksmstat: one table that feeds output, JSON, sorting and help. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ksmstat/column.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* A column that shows a KiB sum of smaps, known when the field it comes from was there. */
+#define SMAPS_COLUMN(name, expression, fields) \
+	static bool name(const struct entry *e, int64_t *value) \
+	{ \
+		*value = (int64_t)(expression)*1024; \
+		return !e->smaps_error && (e->sum.seen & (fields)) == (fields); \
+	}
+#define SEEN(field) (1u << (field))
+
+SMAPS_COLUMN(code_private, e->sum.code_private_kib, SEEN(SMAPS_PRIVATE_DIRTY))
+SMAPS_COLUMN(code_shared, e->sum.code_shared_kib, SEEN(SMAPS_SHARED_DIRTY))
+SMAPS_COLUMN(data_private, e->sum.data_private_kib, SEEN(SMAPS_PRIVATE_DIRTY))
+SMAPS_COLUMN(data_shared, e->sum.data_shared_kib, SEEN(SMAPS_SHARED_DIRTY))
+SMAPS_COLUMN(total,
+	e->sum.code_private_kib + e->sum.code_shared_kib + e->sum.data_private_kib +
+		e->sum.data_shared_kib,
+	SEEN(SMAPS_PRIVATE_DIRTY) | SEEN(SMAPS_SHARED_DIRTY))
+SMAPS_COLUMN(rss, e->sum.rss_kib, SEEN(SMAPS_RSS))
+SMAPS_COLUMN(pss, e->sum.pss_kib, SEEN(SMAPS_PSS))
+SMAPS_COLUMN(uss, e->sum.uss_kib, SEEN(SMAPS_PRIVATE_DIRTY))
+SMAPS_COLUMN(swap, e->sum.swap_kib, SEEN(SMAPS_SWAP))
+SMAPS_COLUMN(huge, e->sum.huge_kib, SEEN(SMAPS_ANON_HUGE))
+SMAPS_COLUMN(dirty, e->sum.dirty_kib, SEEN(SMAPS_PRIVATE_DIRTY))
+SMAPS_COLUMN(anonymous, e->sum.anonymous_kib, SEEN(SMAPS_ANONYMOUS))
+
+static bool ksm_field(const struct entry *e, unsigned bit)
+{
+	return !e->ksm_error && e->ksm.present & bit;
+}
+
+/* smaps counts KSM pages since 6.6; before that the kernel's count per process is the same thing. */
+static bool ksm(const struct entry *e, int64_t *value)
+{
+	if (!e->smaps_error && e->sum.seen & SEEN(SMAPS_KSM)) {
+		*value = (int64_t)e->sum.ksm_kib * 1024;
+		return true;
+	}
+	*value = e->ksm.merging_pages * sysconf(_SC_PAGESIZE);
+	return ksm_field(e, PROC_KSM_MERGING);
+}
+
+static bool saved(const struct entry *e, int64_t *value)
+{
+	*value = (int64_t)e->sum.saved_kib * 1024;
+	return !e->smaps_error && e->sum.seen & SEEN(SMAPS_KSM);
+}
+
+static bool zero(const struct entry *e, int64_t *value)
+{
+	*value = e->ksm.zero_pages * sysconf(_SC_PAGESIZE);
+	return ksm_field(e, PROC_KSM_ZERO);
+}
+
+static bool profit(const struct entry *e, int64_t *value)
+{
+	*value = e->ksm.profit_bytes;
+	return ksm_field(e, PROC_KSM_PROFIT);
+}
+
+static bool scanned(const struct entry *e, int64_t *value)
+{
+	*value = e->ksm.rmap_items;
+	return ksm_field(e, PROC_KSM_RMAP_ITEMS);
+}
+
+static bool areas(const struct entry *e, int64_t *value)
+{
+	*value = e->sum.areas;
+	return !e->smaps_error;
+}
+
+static bool mergeable_areas(const struct entry *e, int64_t *value)
+{
+	*value = e->sum.mergeable_areas;
+	return !e->smaps_error;
+}
+
+static bool pid(const struct entry *e, int64_t *value)
+{
+	*value = e->pid;
+	return true;
+}
+
+static bool ppid(const struct entry *e, int64_t *value)
+{
+	*value = e->stat.ppid;
+	return e->stat.state != 0;
+}
+
+static bool threads(const struct entry *e, int64_t *value)
+{
+	*value = e->stat.threads;
+	return e->stat.state != 0;
+}
+
+static bool minflt(const struct entry *e, int64_t *value)
+{
+	*value = (int64_t)e->stat.minflt;
+	return e->stat.state != 0;
+}
+
+static bool majflt(const struct entry *e, int64_t *value)
+{
+	*value = (int64_t)e->stat.majflt;
+	return e->stat.state != 0;
+}
+
+static const char *user(const struct entry *e)
+{
+	return e->user;
+}
+
+static const char *command(const struct entry *e)
+{
+	return e->stat.comm;
+}
+
+/* "prctl": the whole process; "madvise": some areas; "no". */
+static const char *opted(const struct entry *e)
+{
+	if (ksm_field(e, PROC_KSM_MERGE_ANY) && e->ksm.merge_any)
+		return "prctl";
+	if (e->smaps_error)
+		return NULL;
+	return e->sum.mergeable_areas ? "madvise" : "no";
+}
+
+const struct column columns[] = {
+	{ "PID", COLUMN_COUNT, false, "process ID", pid, NULL },
+	{ "PPID", COLUMN_COUNT, false, "parent's process ID", ppid, NULL },
+	{ "USER", COLUMN_TEXT, false, "effective user", NULL, user },
+	{ "THREADS", COLUMN_COUNT, true, "threads", threads, NULL },
+	{ "CODE_P", COLUMN_BYTES, true, "code of its own (resident, executable mappings)",
+		code_private, NULL },
+	{ "CODE_S", COLUMN_BYTES, false, "code shared with other mappings", code_shared, NULL },
+	{ "DATA_P", COLUMN_BYTES, true, "data of its own", data_private, NULL },
+	{ "DATA_S", COLUMN_BYTES, false, "data shared, by merging, fork or file", data_shared,
+		NULL },
+	{ "TOTAL", COLUMN_BYTES, false, "sum of the four", total, NULL },
+	{ "RSS", COLUMN_BYTES, false, "resident memory", rss, NULL },
+	{ "PSS", COLUMN_BYTES, true, "resident memory, shared pages divided by their users", pss,
+		NULL },
+	{ "USS", COLUMN_BYTES, true, "resident memory of its own: freed when it ends", uss, NULL },
+	{ "SWAP", COLUMN_BYTES, true, "swapped out", swap, NULL },
+	{ "HUGE", COLUMN_BYTES, false, "on huge pages, transparent or hugetlb", huge, NULL },
+	{ "ANON", COLUMN_BYTES, false, "anonymous memory: what merging can work on", anonymous,
+		NULL },
+	{ "DIRTY", COLUMN_BYTES, false, "dirty memory; merged pages count as dirty", dirty, NULL },
+	{ "KSM", COLUMN_BYTES, false, "mapped merged pages", ksm, NULL },
+	{ "ZERO", COLUMN_BYTES, true, "zero pages merged away; not in RSS, PSS, KSM or SAVED", zero,
+		NULL },
+	{ "SAVED", COLUMN_BYTES, true, "its share of what merging saves (estimated per area)",
+		saved, NULL },
+	{ "PROFIT", COLUMN_BYTES, false, "the kernel's claim for it: merged less bookkeeping",
+		profit, NULL },
+	{ "SCANNED", COLUMN_COUNT, true, "pages that ksmd tracks in it", scanned, NULL },
+	{ "OPTED", COLUMN_TEXT, false, "how it is open to merging: prctl, madvise, no", NULL,
+		opted },
+	{ "AREAS", COLUMN_COUNT, true, "memory areas", areas, NULL },
+	{ "MERGEABLE", COLUMN_COUNT, true, "memory areas open to merging", mergeable_areas, NULL },
+	{ "MINFLT", COLUMN_COUNT, true, "minor page faults since its start", minflt, NULL },
+	{ "MAJFLT", COLUMN_COUNT, true, "major page faults since its start", majflt, NULL },
+	{ "COMMAND", COLUMN_TEXT, false, "name of the program", NULL, command },
+};
+const size_t columns_count = sizeof(columns) / sizeof(*columns);
+
+const struct column *column_find(const char *name, size_t len)
+{
+	for (size_t i = 0; i < columns_count; i++) {
+		if (strlen(columns[i].name) == len && !strncasecmp(columns[i].name, name, len))
+			return &columns[i];
+	}
+	return NULL;
+}
+
+void column_default(struct column_choice *choice)
+{
+	const char *bad;
+	size_t bad_len;
+	column_parse(choice, "PID,USER,CODE_P,CODE_S,DATA_P,DATA_S,TOTAL,KSM,SAVED,PROFIT,COMMAND",
+		&bad, &bad_len);
+}
+
+static int add_column(struct column_choice *choice, const struct column *column)
+{
+	if (choice->count == COLUMN_CHOICE_MAX)
+		return -E2BIG;
+	choice->column[choice->count++] = column;
+	return 0;
+}
+
+int column_parse(struct column_choice *choice, const char *list, const char **bad, size_t *bad_len)
+{
+	struct column_choice out = { .count = 0 };
+	int err = 0;
+	if (!strcasecmp(list, "all")) {
+		for (size_t i = 0; i < columns_count && !err; i++)
+			err = add_column(&out, &columns[i]);
+		*choice = out;
+		return err;
+	}
+	if (*list == '+') {
+		column_default(&out);
+		list++;
+	}
+	while (!err) {
+		size_t len = strcspn(list, ",");
+		const struct column *column = column_find(list, len);
+		if (!column) {
+			*bad = list;
+			*bad_len = len;
+			return -EINVAL;
+		}
+		err = add_column(&out, column);
+		if (!list[len])
+			break;
+		list += len + 1;
+	}
+	if (!err)
+		*choice = out;
+	return err;
+}
+
+int column_compare(
+	const struct column *column, bool reverse, const struct entry *a, const struct entry *b)
+{
+	int order;
+	if (column->text) {
+		const char *x = column->text(a), *y = column->text(b);
+		if (!x || !y)
+			return (x == NULL) - (y == NULL);
+		order = strcmp(x, y);
+	} else {
+		int64_t x, y;
+		bool x_known = column->number(a, &x), y_known = column->number(b, &y);
+		if (!x_known || !y_known)
+			return y_known - x_known;
+		order = (x < y) - (x > y);
+	}
+	return reverse ? -order : order;
+}

@@ -1,0 +1,51 @@
+/* The columns of ksmstat: one table that feeds output, JSON, sorting and help. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef KSMSTAT_COLUMN_H
+#define KSMSTAT_COLUMN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ksmstat/entry.h"
+
+enum column_kind { COLUMN_TEXT, COLUMN_COUNT, COLUMN_BYTES };
+
+struct column {
+	const char *name;
+	enum column_kind kind;
+	bool adds_up; /* a total over processes means something */
+	const char *help;
+	/* Exactly one of the two is set. They return false or NULL where the value is not known. */
+	bool (*number)(const struct entry *entry, int64_t *value); /* COLUMN_BYTES: bytes */
+	const char *(*text)(const struct entry *entry);
+};
+
+extern const struct column columns[];
+extern const size_t columns_count;
+
+/* Find a column by name, in any case. Returns NULL when there is none. */
+const struct column *column_find(const char *name, size_t len);
+
+/* Most columns that one output may have. */
+#define COLUMN_CHOICE_MAX 64
+
+struct column_choice {
+	const struct column *column[COLUMN_CHOICE_MAX];
+	size_t count;
+};
+
+/* The columns of the default table. */
+void column_default(struct column_choice *choice);
+
+/*
+ * Parse "PID,RSS" (these), "+RSS,PSS" (the default and these) or "all".
+ * Returns 0, or -EINVAL with the offending word in *bad, -E2BIG when there are too many.
+ */
+int column_parse(struct column_choice *choice, const char *list, const char **bad, size_t *bad_len);
+
+/* Compare by a column: unknown values last; numbers large first, texts in order; `reverse` turns it. */
+int column_compare(
+	const struct column *column, bool reverse, const struct entry *a, const struct entry *b);
+
+#endif

@@ -1,0 +1,146 @@
+/* libksmreg: marks memory as mergeable for the kernel's same-page merging (KSM), from inside any allocator. */
+/* SPDX-License-Identifier: MIT */
+#ifndef KSMREG_H
+#define KSMREG_H
+
+/*
+ * The kernel merges equal pages of anonymous memory, but only of memory that was offered to it. An
+ * allocator offers its memory with one line where it gets a new region from the system, before it
+ * hands out any of it:
+ *
+ *	ksmreg_register(region, size);
+ *
+ * The contract of every function here, unless its own text says otherwise: it may be called at any
+ * moment - before main, in a signal handler, between fork and exec, from many threads, by an
+ * allocator that holds its own locks. It does not allocate, lock, print or exit, and leaves errno
+ * alone. Errors are returned as negative errno values; ignoring them is safe.
+ *
+ * Environment, read once by the first call that needs it, and not at all where the program runs
+ * with privileges of its own (AT_SECURE):
+ *	KSMREG=off        nothing is registered; the hook costs a load and a branch
+ *	KSMREG_MIN=BYTES  smallest range that is registered, decimal, default 32768
+ *
+ * Why before the first touch: a page that is touched first gives its area a private anon_vma, and
+ * an area marked after that never joins its neighbours again. 1000 growths of 256 KiB cost 1 area
+ * when marked at once and 1000 when marked late, and a program has 65530 in all.
+ *
+ * Why not for secrets: the time of a write tells another process whether a page was merged, and so
+ * what was in it. Memory with keys should not be registered; see ksmreg_unregister.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KSMREG_API __attribute__((visibility("default")))
+
+/*
+ * The hook: offer [addr, addr + len) for merging.
+ * addr, len in bytes, of any alignment: only the pages that lie wholly inside are registered.
+ * Registering a range twice, or one that overlaps another, is allowed.
+ * Returns
+ *	0            the kernel took the range, or it is shorter than KSMREG_MIN and was skipped.
+ *	             Not a promise that it merges: the kernel says 0 and does nothing for shared
+ *	             and hugetlb memory, and only equal pages ever merge
+ *	-EINVAL      addr is NULL, the range wraps around or is longer than an address space: no
+ *	             system call was made
+ *	-ENOMEM      part of the range is not mapped; the mapped part is registered
+ *	-ENOSPC      refused: the program has so many areas that further ones could use up
+ *	             vm.max_map_count, after which its own mmap and munmap would fail
+ *	-EAGAIN      the kernel is at that limit already
+ *	-EOPNOTSUPP  the library is off: KSMREG=off, ksmreg_set_enabled(0), or a kernel or a seccomp
+ *	             filter without MADV_MERGEABLE, which is found out by the first call
+ *	other        of madvise(2)
+ */
+KSMREG_API int ksmreg_register(void *addr, size_t len);
+
+/* ksmreg_register under its historic name and without a result: ptr, size in bytes. */
+KSMREG_API void ksm_register_memory(void *ptr, size_t size);
+
+/*
+ * Take [addr, addr + len) back, however it was offered, also by ksmreg_process; pages merged by now
+ * are made private again, at about 50 us and up to 1 MiB of memory per MiB.
+ * addr, len in bytes, of any alignment: every page that the range touches is taken back, so that
+ * no part of a secret stays mergeable. Works also while the library is off.
+ * Returns 0, -EINVAL as above, -ENOMEM (part not mapped, or no memory for the private copies), or
+ * another negative errno of madvise(2).
+ */
+KSMREG_API int ksmreg_unregister(void *addr, size_t len);
+
+/*
+ * Offer all memory of the calling process, present and future, and of its children (on != 0), or
+ * take it all back (on == 0). Taking back unmerges and also forgets what ksmreg_register offered.
+ * Source: prctl(PR_SET_MEMORY_MERGE), kernel 6.4 and later; no privilege needed. On some kernels
+ * areas no longer join while this is on: ask ksmreg_probe.
+ * Returns 0, -EINVAL (kernel without it), -EOPNOTSUPP (on != 0 while the library is off), or
+ * another negative errno of prctl(2).
+ */
+KSMREG_API int ksmreg_process(int on);
+
+/* What this kernel can do for this process. */
+struct ksmreg_caps {
+	size_t size;	  /* set it to sizeof(struct ksmreg_caps) before the call */
+	size_t page_size; /* bytes */
+	int madvise;	  /* MADV_MERGEABLE: 0 works, else a negative errno */
+	int prctl;	  /* PR_SET_MEMORY_MERGE: 0 works, else a negative errno */
+	int prctl_on;	  /* 1: it is on for this process */
+	int areas_merge;  /* with it on, neighbouring areas join: 1 yes, 0 no, -1 not known */
+};
+
+/*
+ * Ask the kernel by trying, on pages of its own which it unmaps again. Settings of the process
+ * stay as they are: where PR_SET_MEMORY_MERGE is off, areas_merge is tried in a short-lived child
+ * that raises no SIGCHLD. That costs as much as a fork, so call this at start-up, not in a hook; it
+ * is the one function here that is not for signal handlers.
+ * Fills *caps up to caps->size and sets caps->size to the bytes filled.
+ * Returns 0, or -EINVAL (caps NULL or caps->size too small). Works also while the library is off.
+ */
+KSMREG_API int ksmreg_probe(struct ksmreg_caps *caps);
+
+/*
+ * Switch registering off (on == 0) and on again for this process, for example around the set-up of
+ * memory that holds secrets. Ranges registered before stay registered. Switching on does not
+ * override KSMREG=off or a kernel that cannot.
+ */
+KSMREG_API void ksmreg_set_enabled(int on);
+
+/* Why the library registers, or does not. */
+enum ksmreg_state {
+	KSMREG_ON = 0,
+	KSMREG_OFF_ENVIRONMENT = 1, /* KSMREG=off */
+	KSMREG_OFF_CALLER = 2,	    /* ksmreg_set_enabled(0) */
+	KSMREG_OFF_KERNEL = 3	    /* the kernel or a seccomp filter refuses */
+};
+
+/*
+ * Counts since the program started; a forked child goes on with those of its parent. Each is exact,
+ * but they are read one after the other while other threads may count on. On 32-bit machines they
+ * wrap at 2^32 (registered_bytes at 2^32 pages).
+ */
+struct ksmreg_stats {
+	size_t size;		   /* set it to sizeof(struct ksmreg_stats) before the call */
+	uint64_t registered;	   /* ranges that the kernel took */
+	uint64_t registered_bytes; /* their sum; a range registered twice counts twice */
+	uint64_t skipped;	   /* ranges shorter than the minimum */
+	uint64_t refused;	   /* ranges refused to bound the number of areas */
+	uint64_t failed;	   /* ranges with another error */
+	uint64_t calls;		   /* sum of the four: calls made while the library was on */
+	int32_t last_error;	   /* negative errno of the last failure, 0 when there was none */
+	int32_t state;		   /* enum ksmreg_state */
+};
+
+/*
+ * Fills *stats up to stats->size and sets stats->size to the bytes filled, so that programs built
+ * against a shorter or longer struct work with every version of the library.
+ * Returns 0, or -EINVAL (stats NULL or stats->size too small for any version).
+ */
+KSMREG_API int ksmreg_get_stats(struct ksmreg_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,229 @@
+/* Processes: the walk over /proc and what the kernel tells of each. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "sysfs/proc.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sysfs/file.h"
+
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h; told in field 9 of stat */
+
+static int open_pid(struct proc *proc, int dirfd, const char *path, pid_t pid)
+{
+	proc->pid = pid;
+	/* O_PATH: under hidepid even the directory may be closed to us; its files then say so one by one. */
+	proc->fd = openat(dirfd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc->fd >= 0)
+		return 0;
+	return errno == ENOENT ? -ESRCH : -errno;
+}
+
+int proc_open(struct proc *proc, const struct root *root, pid_t pid)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "proc/%d", (int)pid);
+	return open_pid(proc, root->fd, path, pid);
+}
+
+void proc_close(struct proc *proc)
+{
+	if (proc->fd >= 0)
+		close(proc->fd);
+	proc->fd = -1;
+}
+
+int proc_walk_open(struct proc_walk *walk, const struct root *root)
+{
+	int fd = root_opendir(root, "proc");
+	if (fd < 0)
+		return fd;
+	walk->dir = fdopendir(fd);
+	if (walk->dir)
+		return 0;
+	int err = -errno;
+	close(fd);
+	return err;
+}
+
+int proc_walk_next(struct proc_walk *walk, struct proc *proc)
+{
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(walk->dir);
+		if (!entry)
+			return errno ? -errno : 0;
+		int64_t pid;
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+			file_parse_i64(entry->d_name, strlen(entry->d_name), &pid) || pid < 1 ||
+			pid > INT_MAX)
+			continue;
+		int err = open_pid(proc, dirfd(walk->dir), entry->d_name, (pid_t)pid);
+		if (!err)
+			return 1;
+		if (err != -ESRCH)
+			return err;
+	}
+}
+
+void proc_walk_close(struct proc_walk *walk)
+{
+	if (walk->dir)
+		closedir(walk->dir);
+	walk->dir = NULL;
+}
+
+int proc_parse_stat(const char *text, size_t len, struct proc_stat *stat)
+{
+	const char *open = memchr(text, '(', len), *close = memrchr(text, ')', len);
+	if (!open || !close || close < open)
+		return -EINVAL;
+
+	/* What follows the comm is numbers; copied, so that sscanf meets a NUL. */
+	char rest[1024];
+	size_t rest_len = len - (size_t)(close + 1 - text);
+	if (rest_len >= sizeof(rest))
+		return -EINVAL;
+	memcpy(rest, close + 1, rest_len);
+	rest[rest_len] = '\0';
+
+	struct proc_stat out = { 0 };
+	unsigned flags;
+	int ppid;
+	if (sscanf(rest,
+		    " %c %d %*d %*d %*d %*d %u %" SCNu64 " %*u %" SCNu64 " %*u %" SCNu64 " %" SCNu64
+		    " %*d %*d %*d %*d %d %*d %" SCNu64 " %*u %" SCNu64,
+		    &out.state, &ppid, &flags, &out.minflt, &out.majflt, &out.utime_ticks,
+		    &out.stime_ticks, &out.threads, &out.start_ticks, &out.rss_pages) != 10)
+		return -EINVAL;
+	out.ppid = ppid;
+	out.kernel_thread = flags & PF_KTHREAD;
+
+	size_t comm_len = (size_t)(close - open - 1);
+	if (comm_len >= sizeof(out.comm))
+		comm_len = sizeof(out.comm) - 1;
+	memcpy(out.comm, open + 1, comm_len);
+	*stat = out;
+	return 0;
+}
+
+int proc_read_stat(const struct proc *proc, struct proc_stat *stat)
+{
+	char buf[2048];
+	ssize_t len = file_read(proc->fd, "stat", buf, sizeof(buf));
+	return len < 0 ? (int)len : proc_parse_stat(buf, (size_t)len, stat);
+}
+
+int proc_parse_uid(const char *text, size_t len, uid_t *uid)
+{
+	/* "Uid:\treal\teffective\tsaved\tfs". The Name: line above it escapes newlines. */
+	const char *line = memmem(text, len, "\nUid:", 5);
+	unsigned effective;
+	char buf[64];
+	if (!line)
+		return -EINVAL;
+	size_t rest = len - (size_t)(line + 5 - text);
+	if (rest >= sizeof(buf))
+		rest = sizeof(buf) - 1;
+	memcpy(buf, line + 5, rest);
+	buf[rest] = '\0';
+	if (sscanf(buf, "%*u %u", &effective) != 1)
+		return -EINVAL;
+	*uid = effective;
+	return 0;
+}
+
+int proc_read_uid(const struct proc *proc, uid_t *uid)
+{
+	char buf[8192];
+	ssize_t len = file_read(proc->fd, "status", buf, sizeof(buf));
+	return len < 0 ? (int)len : proc_parse_uid(buf, (size_t)len, uid);
+}
+
+static void ksm_stat_line(const char *line, size_t len, struct proc_ksm *ksm)
+{
+	const struct {
+		const char *key;
+		unsigned bit;
+		int64_t *number;
+		bool *flag;
+	} fields[] = {
+		{ "ksm_rmap_items", PROC_KSM_RMAP_ITEMS, &ksm->rmap_items, NULL },
+		{ "ksm_merging_pages", PROC_KSM_MERGING, &ksm->merging_pages, NULL },
+		{ "ksm_zero_pages", PROC_KSM_ZERO, &ksm->zero_pages, NULL },
+		{ "ksm_process_profit", PROC_KSM_PROFIT, &ksm->profit_bytes, NULL },
+		{ "ksm_merge_any", PROC_KSM_MERGE_ANY, NULL, &ksm->merge_any },
+		{ "ksm_mergeable", PROC_KSM_MERGEABLE, NULL, &ksm->mergeable },
+	};
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		size_t key_len = strlen(fields[i].key);
+		if (len <= key_len || memcmp(line, fields[i].key, key_len) != 0)
+			continue;
+		const char *p = line + key_len, *end = line + len;
+		if (*p != ' ' && *p != ':')
+			continue;
+		while (p < end && (*p == ' ' || *p == ':'))
+			p++;
+		size_t rest = (size_t)(end - p);
+		if (fields[i].number) {
+			if (file_parse_i64(p, rest, fields[i].number))
+				return;
+		} else if (rest == 3 && !memcmp(p, "yes", 3)) {
+			*fields[i].flag = true;
+		} else if (rest == 2 && !memcmp(p, "no", 2)) {
+			*fields[i].flag = false;
+		} else {
+			return;
+		}
+		ksm->present |= fields[i].bit;
+		return;
+	}
+}
+
+int proc_parse_ksm_stat(const char *text, size_t len, struct proc_ksm *ksm)
+{
+	struct proc_ksm out = { 0 };
+	const char *p = text, *end = text + len;
+	while (p < end) {
+		const char *eol = memchr(p, '\n', (size_t)(end - p));
+		if (!eol)
+			eol = end;
+		ksm_stat_line(p, (size_t)(eol - p), &out);
+		p = eol + 1;
+	}
+	if (!out.present)
+		return -EINVAL;
+	if (out.zero_pages < 0)
+		out.zero_pages = 0;
+	*ksm = out;
+	return 0;
+}
+
+int proc_read_ksm_stat(const struct proc *proc, struct proc_ksm *ksm)
+{
+	char buf[1024];
+	struct proc_ksm out = { 0 };
+	ssize_t len = file_read(proc->fd, "ksm_stat", buf, sizeof(buf));
+	if (len < 0 && len != -ENOENT)
+		return (int)len;
+	/* Kernel threads and zombies have empty files: no field is present then. */
+	int err = len > 0 ? proc_parse_ksm_stat(buf, (size_t)len, &out) : 0;
+	if (err)
+		return err;
+	if (!(out.present & PROC_KSM_MERGING)) {
+		ssize_t pages_len = file_read(proc->fd, "ksm_merging_pages", buf, sizeof(buf));
+		if (pages_len < 0 && len < 0)
+			return (int)pages_len;
+		if (pages_len > 0 && !file_parse_i64(buf, (size_t)pages_len, &out.merging_pages))
+			out.present |= PROC_KSM_MERGING;
+	}
+	*ksm = out;
+	return 0;
+}
