@@ -36,10 +36,10 @@ $O/%.pic.o: %.c
 	$(SAY) CC $@
 	$Q$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
-ksmctl_CFLAGS = $(call pkg,cflags,libcap libmnl smartcols) -DKSM_LIBDIR='"$(LIBDIR)"'
+ksmctl_CFLAGS = $(call pkg,cflags,libcap libmnl smartcols inih) -DKSM_LIBDIR='"$(LIBDIR)"'
 ksmstat_CFLAGS = $(call pkg,cflags,libcap smartcols libxxhash)
 tests_CFLAGS = $(call pkg,cflags,check)
-ksmctl_LIBS = $(call pkg,libs,libcap libmnl smartcols)
+ksmctl_LIBS = $(call pkg,libs,libcap libmnl smartcols inih)
 ksmstat_LIBS = $(call pkg,libs,libcap smartcols libxxhash)
 tests_LIBS = $(call pkg,libs,check) $(ksmctl_LIBS) $(ksmstat_LIBS)
 link = $(SAY) LINK $@; $(CC) $(ALL_LDFLAGS) -pie -o $@ $^
@@ -65,10 +65,20 @@ $B/tests/job: $O/tests/demo/job.o $B/libksmreg.a
 $B/tests/demo: $O/tests/demo/demo.o $O/all.a
 	@mkdir -p $(@D)
 	$Q$(link)
-TESTS := $(UNIT) $(wildcard tests/cli/*.sh) $(LIVE)
+-include tests/unit/rules.mk tests/bench/rules.mk
+SIM_MODEL := model model_memory model_visit
+$B/tests/test_sim: $(patsubst %,$O/tests/sim/%.o,test_sim sim sim_world properties scenarios scenarios_memory \
+		scenarios_world $(SIM_MODEL)) $O/ksmctl/policy.o
+	@mkdir -p $(@D)
+	$Q$(link) $(call pkg,libs,check)
+$B/tests/calibrate: $(patsubst %,$O/tests/sim/%.o,calibrate real $(SIM_MODEL)) $O/all.a
+	@mkdir -p $(@D)
+	$Q$(link) $(call pkg,libs,check)
+SIM := $B/tests/test_sim $B/tests/calibrate
+TESTS := $(UNIT) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
 
 .PHONY: all check demo deps lint asan install uninstall clean tests
-tests: all $(UNIT) $(LIVE) $B/tests/demo $B/tests/job
+tests: all $(UNIT) $(LIVE) $(SIM) $B/tests/demo $B/tests/job
 check:
 	@.ci/deps check
 	@$(MAKE) --no-print-directory tests
@@ -80,7 +90,7 @@ demo:
 deps:
 	@.ci/deps build check
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] tests/*.h tests/*/*.[ch])
-LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. $(call pkg,cflags,libcap libmnl smartcols libxxhash check)
+LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check)
 lint:
 	@.ci/deps lint
 	clang-format --dry-run -Werror $(C_FILES)
@@ -89,9 +99,10 @@ lint:
 	printf '%s\n' $(filter %.c,$(C_FILES)) | xargs -P $(shell nproc) -n 6 sh -c 'clang-tidy --quiet "$$@" -- $(LINT_FLAGS)' tidy
 	$(MAKE) --no-print-directory B=$B/scan clean
 	scan-build --status-bugs -o $B/scan-report $(MAKE) --no-print-directory B=$B/scan all
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 asan:
 	@$(MAKE) --no-print-directory B=$B/asan check \
-		CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+		LDFLAGS="$(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer $(SANITIZE)"
 install: all $B/ksmreg.pc
 	install -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
 	install -m 755 $B/ksmctl $(DESTDIR)$(SBINDIR)

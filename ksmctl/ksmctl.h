@@ -61,6 +61,10 @@ int start_run(struct ctl *ctl, int argc, char **argv);
 int stop_run(struct ctl *ctl, int argc, char **argv);
 int unmerge_run(struct ctl *ctl, int argc, char **argv);
 int set_run(struct ctl *ctl, int argc, char **argv);
+int daemon_run(struct ctl *ctl, int argc, char **argv);
+int status_run(struct ctl *ctl, int argc, char **argv);
+int why_run(struct ctl *ctl, int argc, char **argv);
+int boost_run(struct ctl *ctl, int argc, char **argv);
 int run_run(struct ctl *ctl, int argc, char **argv);
 
 /*

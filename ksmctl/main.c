@@ -16,6 +16,11 @@ static const struct ctl_verb verbs[] = {
 		unmerge_run },
 	{ "set", "[--unmerge-first] [--force] KEY=VALUE...", "set tunables, checked and read back",
 		set_run },
+	{ "daemon", "[-v] [-c FILE] [--check | --print-config | --restore]",
+		"the adaptive service, in the foreground", daemon_run },
+	{ "status", "[--json] [-c FILE]", "what the service does now", status_run },
+	{ "why", "[-n LINES] [-c FILE]", "its last decisions, with reasons", why_run },
+	{ "boost", "[-c FILE]", "let it merge at full speed now", boost_run },
 	{ "run", "[-v] [--] COMMAND...", "start a program with all its memory open to merging",
 		run_run },
 };

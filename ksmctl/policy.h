@@ -75,7 +75,9 @@ enum policy_reason {
 	POLICY_R_BUDGET_REST,
 	POLICY_R_PASS_DUE,
 	POLICY_R_PASS_RUNNING,
+	POLICY_R_CHANGED,
 	POLICY_R_DRIFT,
+	POLICY_R_BLIND,
 	POLICY_R_MEMORY_PRESSURE,
 	POLICY_R_CPU_PRESSURE,
 	POLICY_R_FOREIGN,
@@ -98,18 +100,41 @@ struct policy_decision {
 /* The policy's memory. Zeroed by policy_init; its fields are policy.c's own. */
 struct policy_state {
 	enum policy_phase phase;
+	bool has_last, has_written;
 	struct policy_sample last;	 /* the last good sample */
 	struct policy_decision decision; /* the last decision */
-	bool has_last, has_decision;
-	uint32_t ns_per_page; /* measured cost of scanning */
-	int64_t phase_since_ms, pass_since_ms, pass_ended_ms, foreign_since_ms;
-	int64_t pass_saved_pages, pass_scanned_pages, pass_cpu_ns; /* at the start of the pass */
-	int64_t estimated_scanned_pages;
-	int64_t news_seen, registered_kib_seen;
-	int64_t cpu_debt_ns; /* CPU time used beyond the steady budget */
-	uint32_t passes_in_phase, barren_passes;
+	struct policy_decision written;	 /* the last one that was to be written */
+
+	/* What scanning costs. */
+	int64_t ns_per_page[2]; /* measured, smoothed: with smart_scan off and on */
+	int64_t batch_permille; /* correction of the batch, so that the measured share meets the budget */
+	int64_t window_ms, window_wanted_ns, window_cpu_ns; /* since the last correction */
+	int64_t pass_cost_ns;				    /* CPU time of the last whole pass */
+
+	/* The pass under way. */
+	bool pass_whole; /* it began after the last news */
+	int64_t pass_saved_pages, pass_scanned_pages, pass_cpu_ns, pass_volatile_pages;
+	uint32_t whole_passes, dry_passes;
+	bool old_unmatched; /* there were pages without a partner before the boost */
+	bool smart_off;	    /* this pass looks at old pages too */
+
+	/* News. */
+	int64_t news_seen, registered_kib_seen, tracked_pages_seen;
+	int64_t arrived_kib; /* since the boost began */
+	int64_t boost_gain_pages, boost_scanned_pages;
+	uint32_t barren_boosts; /* in a row */
+
+	bool parked_at_boundary;
+
+	/* Times. */
+	int64_t phase_since_ms, parked_since_ms, pressure_until_ms;
 	uint32_t settle_ppm;
-	bool late_twin_pass, asked;
+
+	/* Another controller. */
+	bool foreign;
+	struct policy_sample foreign_seen;
+	int64_t foreign_since_ms;
+	uint32_t foreign_times;
 };
 
 void policy_defaults(struct policy_config *config);
@@ -118,6 +143,9 @@ void policy_init(struct policy_state *state);
 /* Take one look in, say what to do. `decision` is always filled. */
 void policy_step(const struct policy_config *config, struct policy_state *state,
 	const struct policy_sample *sample, struct policy_decision *decision);
+
+/* What was decided could not be written: the kernel's values are not to be taken for a foreign hand. */
+void policy_forget_written(struct policy_state *state);
 
 const char *policy_phase_name(enum policy_phase phase);	   /* "boost" */
 const char *policy_reason_text(enum policy_reason reason); /* one sentence */

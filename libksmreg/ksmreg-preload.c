@@ -54,20 +54,20 @@ extern void *__sbrk(intptr_t increment) __attribute__((weak));
 enum { UNDECIDED, DECIDING, PASS, WRAP };
 static atomic_int mode;
 
-/* Returns 1 when the whole process is offered, with areas that join (or as it was asked for). */
+/*
+ * Returns 1 when the whole process is offered. Areas are tried before that and in a child, not by
+ * setting the flag and taking it back: that walks all address space, minutes in a program that
+ * reserves terabytes.
+ */
 static int by_prctl(int even_if_apart)
 {
 	struct ksmreg_caps caps = { .size = sizeof(caps) };
 
 	if (call(SYS_prctl, GET_MEMORY_MERGE, 0, 0, 0, 0, 0) == 1)
 		return 1; /* a launcher's or a parent's decision */
-	if (ksmreg_process(1))
+	if (!even_if_apart && (ksmreg_probe(&caps) || caps.areas_merge != 1))
 		return 0;
-	/* with the flag on, the probe needs no child */
-	if (even_if_apart || (ksmreg_probe(&caps) == 0 && caps.areas_merge == 1))
-		return 1;
-	ksmreg_process(0); /* forgets nothing: nothing is registered yet */
-	return 0;
+	return ksmreg_process(1) == 0;
 }
 
 /*

@@ -44,10 +44,12 @@
  */
 #define ALLOWANCE 8192
 /*
- * Calls let through while another thread counts. Twice this is set aside: for them, and for as many
- * threads that had drawn before the count and marked after it.
+ * Calls let through on credit while another thread counts; after every quarter of them one more
+ * counts too, so that an honest program is not refused because the first one lost its CPU. Twice
+ * this is set aside: for them, and for as many threads that drew before the count and marked after
+ * it. With a vm.max_map_count below some 9000 that leaves nothing beyond the first allowance.
  */
-#define GRACE 256
+#define GRACE 1024
 #define MAX_MAP_COUNT 65530 /* where the kernel does not say */
 
 enum {
@@ -175,7 +177,7 @@ static void refuse_for_long(void)
 	set(count.allowance, -ALLOWANCE - 1);
 }
 
-static int recount(void)
+static int recount(int credit)
 {
 	unsigned turn = get(recounts);
 	long limit = area_limit();
@@ -183,9 +185,9 @@ static int recount(void)
 	long room = areas < 0 ? 0 : (limit - areas) / 2 - 2 * GRACE;
 	long others;
 
-	/* two may have counted: the later one's figure is older than what the first one granted */
+	/* where several counted, the first to end decides: it may have granted what others counted */
 	if (!atomic_compare_exchange_strong(&recounts, &turn, turn + 1))
-		return 0;
+		return credit;
 	if (room <= limit / 16) {
 		refuse_for_long();
 		return 0;
@@ -208,12 +210,13 @@ static int recount(void)
 static int allowed(void)
 {
 	long left = atomic_fetch_sub_explicit(&count.allowance, 1, memory_order_relaxed);
+	int credit = left > -GRACE;
 
 	if (left > 0)
 		return 1;
-	if (left % ALLOWANCE == 0)
-		return recount();
-	return left > -GRACE;
+	if (left % (credit ? GRACE / 4 : ALLOWANCE) == 0)
+		return recount(credit);
+	return credit;
 }
 
 static int failed(int err)

@@ -62,7 +62,7 @@ KSMREG_API void ksm_register_memory(void *ptr, size_t size);
 
 /*
  * Take [addr, addr + len) back, however it was offered, also by ksmreg_process; pages merged by now
- * are made private again, at about 50 us and up to 1 MiB of memory per MiB.
+ * are made private again, at about 50 us per MiB, touched or not.
  * addr, len in bytes, of any alignment: every page that the range touches is taken back, so that
  * no part of a secret stays mergeable. Works also while the library is off.
  * Returns 0, -EINVAL as above, -ENOMEM (part not mapped, or no memory for the private copies), or
@@ -72,7 +72,9 @@ KSMREG_API int ksmreg_unregister(void *addr, size_t len);
 
 /*
  * Offer all memory of the calling process, present and future, and of its children (on != 0), or
- * take it all back (on == 0). Taking back unmerges and also forgets what ksmreg_register offered.
+ * take it all back (on == 0). Taking back unmerges and also forgets what ksmreg_register offered; it
+ * takes about 50 us per MiB of address space, also where nothing was ever touched, which is minutes
+ * for a process that reserves terabytes.
  * Source: prctl(PR_SET_MEMORY_MERGE), kernel 6.4 and later; no privilege needed. On some kernels
  * areas no longer join while this is on: ask ksmreg_probe.
  * Returns 0, -EINVAL (kernel without it), -EOPNOTSUPP (on != 0 while the library is off), or

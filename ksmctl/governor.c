@@ -1,0 +1,173 @@
+/* Between policy and kernel: makes samples, carries out decisions, restores what was found first. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ksmctl/governor.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "sysfs/mem.h"
+
+static int64_t value_or(const struct ksm_state *state, enum ksm_key key, int64_t missing)
+{
+	return ksm_has(state, key) ? state->value[key] : missing;
+}
+
+static void make_sample(struct governor *governor, int64_t now_ms)
+{
+	struct policy_sample *sample = &governor->sample;
+	struct ksm_state ksm;
+	struct mem_info mem;
+	struct mem_pressure memory, cpu;
+	uint64_t cpu_ns;
+
+	ksm_read(governor->ksm, &ksm);
+	*sample = (struct policy_sample){
+		.now_ms = now_ms,
+		.stale = !ksm_has(&ksm, KSM_RUN) || !ksm_has(&ksm, KSM_PAGES_SHARING) ||
+			 !ksm_has(&ksm, KSM_FULL_SCANS),
+		.run = value_or(&ksm, KSM_RUN, -1),
+		.pages_to_scan = value_or(&ksm, KSM_PAGES_TO_SCAN, -1),
+		.sleep_ms = value_or(&ksm, KSM_SLEEP_MILLISECS, -1),
+		.smart_scan = value_or(&ksm, KSM_SMART_SCAN, -1),
+		.use_zero_pages = value_or(&ksm, KSM_USE_ZERO_PAGES, -1),
+		.advisor = value_or(&ksm, KSM_ADVISOR_MODE, -1),
+		.pages_shared = value_or(&ksm, KSM_PAGES_SHARED, -1),
+		.pages_sharing = value_or(&ksm, KSM_PAGES_SHARING, -1),
+		.zero_pages = value_or(&ksm, KSM_ZERO_PAGES, -1),
+		.pages_unshared = value_or(&ksm, KSM_PAGES_UNSHARED, -1),
+		.pages_volatile = value_or(&ksm, KSM_PAGES_VOLATILE, -1),
+		.pages_skipped = value_or(&ksm, KSM_PAGES_SKIPPED, -1),
+		.pages_scanned = value_or(&ksm, KSM_PAGES_SCANNED, -1),
+		.full_scans = value_or(&ksm, KSM_FULL_SCANS, -1),
+		.profit_bytes = value_or(&ksm, KSM_GENERAL_PROFIT, INT64_MIN),
+		.ksmd_cpu_ns = -1,
+		.mem_total_kib = -1,
+		.mem_available_kib = -1,
+		.memory_psi_centi = -1,
+		.cpu_psi_centi = -1,
+		.registered_processes = governor->watch.processes,
+		.registered_kib = governor->watch.kib,
+		.news = governor->watch.news,
+		.look_now = governor->look_now,
+	};
+	if (governor->ksmd.fd >= 0 && !ksmd_cpu_ns(&governor->ksmd, &cpu_ns))
+		sample->ksmd_cpu_ns = (int64_t)cpu_ns;
+	if (!mem_read_info(governor->root, &mem)) {
+		sample->mem_total_kib = (int64_t)mem.total_kib;
+		sample->mem_available_kib = (int64_t)mem.available_kib;
+	}
+	if (!mem_read_pressure(governor->root, "memory", &memory))
+		sample->memory_psi_centi = memory.some_avg10_centi;
+	if (!mem_read_pressure(governor->root, "cpu", &cpu))
+		sample->cpu_psi_centi = cpu.some_avg10_centi;
+}
+
+/* Write what differs. `run` goes last, so that ksmd never works at a rate meant for another phase. */
+static int carry_out(struct governor *governor)
+{
+	const struct policy_decision *decision = &governor->decision;
+	const struct policy_sample *found = &governor->sample;
+	const struct {
+		enum ksm_key key;
+		int64_t wanted, found;
+	} writes[] = {
+		{ KSM_SMART_SCAN, decision->smart_scan, found->smart_scan },
+		{ KSM_USE_ZERO_PAGES, decision->use_zero_pages, found->use_zero_pages },
+		{ KSM_SLEEP_MILLISECS, decision->sleep_ms, found->sleep_ms },
+		{ KSM_PAGES_TO_SCAN, decision->pages_to_scan, found->pages_to_scan },
+		{ KSM_RUN, decision->run, found->run },
+	};
+	for (size_t i = 0; i < sizeof(writes) / sizeof(*writes); i++) {
+		if (writes[i].wanted < 0 || writes[i].found < 0 ||
+			writes[i].wanted == writes[i].found)
+			continue;
+		int err = ksm_set(governor->ksm, writes[i].key, writes[i].wanted);
+		if (err) {
+			governor->write_failed = writes[i].key;
+			return err;
+		}
+	}
+	return 0;
+}
+
+int64_t governor_step(struct governor *governor, int64_t now_ms)
+{
+	/* Processes that cannot be counted for want of memory are counted at the next look. */
+	watch_update(&governor->watch, now_ms);
+	make_sample(governor, now_ms);
+	policy_step(&governor->config.policy, &governor->policy, &governor->sample,
+		&governor->decision);
+	governor->look_now = false;
+	governor->write_error = governor->decision.write ? carry_out(governor) : 0;
+	if (governor->write_error) {
+		/* The kernel shows something else than decided, and that is nobody's doing. */
+		policy_forget_written(&governor->policy);
+		return governor->config.policy.rest_interval_ms;
+	}
+	return governor->decision.next_look_ms;
+}
+
+static int get_nice(pid_t pid, int *nice)
+{
+	errno = 0;
+	*nice = getpriority(PRIO_PROCESS, (id_t)pid);
+	return errno ? -errno : 0;
+}
+
+int governor_set_nice(struct governor *governor)
+{
+	int wanted = governor->config.ksmd_nice;
+	if (wanted == CONFIG_NICE_KEEP || governor->ksmd.fd < 0)
+		return 0;
+	return setpriority(PRIO_PROCESS, (id_t)governor->ksmd.pid, wanted) < 0 ? -errno : 0;
+}
+
+int governor_open(struct governor *governor, int64_t now_ms, const char **what)
+{
+	*what = "ksmd";
+	if (ksmd_open(&governor->ksmd, governor->root))
+		governor->ksmd.fd = -1;
+	governor->first_nice = CONFIG_NICE_KEEP;
+	if (governor->ksmd.fd >= 0 && get_nice(governor->ksmd.pid, &governor->first_nice))
+		governor->first_nice = CONFIG_NICE_KEEP;
+
+	*what = "the first values";
+	int err = state_load_first(governor->dir, &governor->first, &governor->first_nice);
+	if (err == -ENOENT) {
+		ksm_read(governor->ksm, &governor->first);
+		/* run=2 is a command rather than a state: to repeat it unasked could cost the machine. */
+		if (governor->first.value[KSM_RUN] == KSM_RUN_UNMERGE)
+			governor->first.value[KSM_RUN] = KSM_RUN_STOP;
+		err = state_save_first(governor->dir, &governor->first, governor->first_nice);
+	}
+	if (err)
+		return err;
+	*what = "advisor_mode";
+	int64_t advisor;
+	if (!ksm_get(governor->ksm, KSM_ADVISOR_MODE, &advisor) && advisor != KSM_ADVISOR_NONE) {
+		err = ksm_set(governor->ksm, KSM_ADVISOR_MODE, KSM_ADVISOR_NONE);
+		if (err)
+			return err;
+	}
+	*what = "the processes";
+	policy_init(&governor->policy);
+	return watch_open(&governor->watch, governor->root, !governor->root->foreign, now_ms);
+}
+
+int governor_restore(struct governor *governor, enum ksm_key *failed)
+{
+	if (governor->policy.foreign)
+		return 0;
+	if (governor->first_nice != CONFIG_NICE_KEEP && governor->ksmd.fd >= 0) {
+		int nice;
+		if (!get_nice(governor->ksmd.pid, &nice) && nice != governor->first_nice)
+			setpriority(PRIO_PROCESS, (id_t)governor->ksmd.pid, governor->first_nice);
+	}
+	return ksm_restore(governor->ksm, &governor->first, failed);
+}
+
+void governor_close(struct governor *governor)
+{
+	watch_close(&governor->watch);
+	ksmd_close(&governor->ksmd);
+}

@@ -1,0 +1,677 @@
+/* The adaptive policy: from what the kernel shows to how fast ksmd shall scan. A pure function. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ksmctl/policy.h"
+
+#include <string.h>
+
+/*
+ * How it thinks.
+ *
+ * ksmd merges a page in the second pass that meets it, so two whole passes after the last arrival
+ * of memory find everything that is equal. That is the boost: pass one only has to take checksums
+ * and may skip old pages (smart_scan on), pass two has to look at all of them, because an arrival
+ * can be the late twin of an old page that found no partner so far (smart_scan off). What still
+ * gains after that is followed at a budget that halves with each pass (settle). Then ksmd is
+ * stopped exactly between two passes (parked): there an arrival joins the end of the very next
+ * pass. From time to time, as often as the steady budget pays for, a whole pass at a low rate
+ * (steady) finds what changed in place.
+ *
+ * Boosts that gain nothing make the next one wait longer, so memory that never merges costs little.
+ */
+
+enum {
+	NS_PER_PAGE_FIRST = 3000, /* before anything was measured: a typical mixed pass */
+	NS_PER_PAGE_MIN = 100,
+	NS_PER_PAGE_MAX = 1000000,
+	NEWS_MIN_KIB = 4096, /* smaller arrivals wait for the next steady pass */
+	NEWS_PART = 64,	     /* so does growth by less than this part of what is registered */
+	WHOLE_PASSES = 2,
+	OLD_UNMATCHED_PART = 32, /* fewer old pages without a partner are not worth a dearer pass */
+	BARREN_PART = 16,
+	BARREN_SCANNED_PART = 256,
+	CHANGED_PART = 64,  /* so much changed since the last pass asks for a second one */
+	DRY_PASSES_MAX = 4, /* a boost ends after so many passes without gain, arrivals or not */
+	BACKOFF_FIRST_MS = 5000,
+	BACKOFF_MAX_MS = 600 * 1000,
+	PRESSURE_PAUSE_MS = 60 * 1000,
+	FULL_BOOST_PART =
+		8, /* arrivals of this part of all registered memory deserve the full boost */
+	SLEEP_MAX_MS = 60 * 1000,
+	BATCH_STRETCH_PERMILLE =
+		1500, /* a batch may get so much longer than wanted, to meet its budget */
+	/* Sleep and look that catch ksmd at the end of its pass, see may_park(). */
+	CATCH_SLEEP_MS = 40,
+	CATCH_LOOK_MS = 20,
+	PAGES_MAX = 1000000,
+	MILLION = 1000000,
+};
+
+void policy_defaults(struct policy_config *config)
+{
+	*config = (struct policy_config){
+		.boost_cpu_ppm = 850000,
+		.steady_cpu_ppm = 2000,
+		.pressure_cpu_ppm = 400000,
+		.batch_us = 8000,
+		.interval_ms = 200,
+		.rest_interval_ms = 1000,
+		.pass_s = 120,
+		.converged_ppm = 2000,
+		.pressure_psi_centi = 1000,
+		.pressure_available_permille = 100,
+		.cpu_psi_centi = 3000,
+		.foreign_retry_s = 60,
+		.smart_scan = 2,
+		.use_zero_pages = 1,
+	};
+}
+
+void policy_init(struct policy_state *state)
+{
+	memset(state, 0, sizeof(*state));
+	state->ns_per_page[0] = state->ns_per_page[1] = NS_PER_PAGE_FIRST;
+	state->batch_permille = 1000;
+	state->news_seen = state->registered_kib_seen = state->tracked_pages_seen = -1;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t clamp64(int64_t value, int64_t low, int64_t high)
+{
+	return max64(low, min64(value, high));
+}
+
+/* a * b / c without overflow on the way; c > 0; saturates. */
+static int64_t mul_div(int64_t a, int64_t b, int64_t c)
+{
+	__int128 wide = (__int128)a * b / c;
+	return wide > INT64_MAX ? INT64_MAX : wide < INT64_MIN ? INT64_MIN : (int64_t)wide;
+}
+
+static int64_t saved_pages(const struct policy_sample *sample)
+{
+	return max64(sample->pages_sharing, 0) + max64(sample->zero_pages, 0);
+}
+
+/* Pages that ksmd has met: grows when new memory is scanned, also where no process can be seen. */
+static int64_t tracked_pages(const struct policy_sample *sample)
+{
+	return saved_pages(sample) + max64(sample->pages_shared, 0) +
+	       max64(sample->pages_unshared, 0) + max64(sample->pages_volatile, 0);
+}
+
+/* Nobody can tell the policy what is registered: it has to find out by scanning. */
+static bool is_blind(const struct policy_sample *sample)
+{
+	return sample->registered_processes < 0 || sample->registered_kib < 0;
+}
+
+static bool is_registered(const struct policy_sample *sample)
+{
+	return is_blind(sample) ? tracked_pages(sample) > 0 : sample->registered_processes > 0;
+}
+
+/* Pages scanned since boot; where the kernel does not count them, what the CPU time allows for. */
+static int64_t scanned_pages(const struct policy_state *state, const struct policy_sample *sample)
+{
+	(void)state;
+	if (sample->pages_scanned >= 0)
+		return sample->pages_scanned;
+	return sample->ksmd_cpu_ns >= 0 ? sample->ksmd_cpu_ns / NS_PER_PAGE_FIRST : 0;
+}
+
+static void begin_pass(struct policy_state *state, const struct policy_sample *sample, bool whole)
+{
+	state->pass_whole = whole;
+	state->pass_saved_pages = saved_pages(sample);
+	state->pass_scanned_pages = scanned_pages(state, sample);
+	state->pass_cpu_ns = sample->ksmd_cpu_ns;
+	state->pass_volatile_pages = sample->pages_volatile;
+}
+
+static void enter(
+	struct policy_state *state, const struct policy_sample *sample, enum policy_phase phase)
+{
+	state->phase = phase;
+	state->phase_since_ms = sample->now_ms;
+	state->batch_permille = 1000;
+	state->window_ms = state->window_wanted_ns = state->window_cpu_ns = 0;
+}
+
+/*
+ * A boost, or more of one. Memory that came while a pass was under way may lie behind its cursor,
+ * so that pass does not count.
+ */
+static void boost(
+	struct policy_state *state, const struct policy_sample *sample, int64_t arrived_kib)
+{
+	bool at_boundary = state->phase == POLICY_IDLE ||
+			   (state->phase == POLICY_PARKED && state->parked_at_boundary);
+	if (state->phase != POLICY_BOOST) {
+		enter(state, sample, POLICY_BOOST);
+		state->arrived_kib = state->boost_gain_pages = state->boost_scanned_pages = 0;
+		state->dry_passes = 0;
+		/* These may be passed over by smart_scan just when their twins arrive. */
+		state->old_unmatched = max64(sample->pages_unshared, 0) * OLD_UNMATCHED_PART >
+				       tracked_pages(sample);
+		begin_pass(state, sample, at_boundary);
+	} else {
+		state->pass_whole = false;
+	}
+	state->whole_passes = 0;
+	state->smart_off = false;
+	state->arrived_kib += max64(arrived_kib, 0);
+}
+
+static void park(struct policy_state *state, const struct policy_sample *sample)
+{
+	if (state->phase == POLICY_BOOST || state->phase == POLICY_SETTLE) {
+		/* Too little of what came found a partner, and too little of all that was scanned. */
+		bool barren =
+			state->boost_gain_pages < state->arrived_kib / 4 / BARREN_PART &&
+			state->boost_gain_pages < state->boost_scanned_pages / BARREN_SCANNED_PART;
+		state->barren_boosts = barren ? state->barren_boosts + 1 : 0;
+	}
+	state->parked_since_ms = sample->now_ms;
+	state->dry_passes = 0;
+	/* Both looks fell into one sleep: ksmd has not begun the next pass. */
+	state->parked_at_boundary = sample->now_ms - state->last.now_ms < state->written.sleep_ms;
+	state->smart_off = false;
+	enter(state, sample, is_blind(sample) ? POLICY_STEADY : POLICY_PARKED);
+	begin_pass(state, sample, true);
+}
+
+/* How long a boost waits after the last one, given how many gained nothing. */
+static int64_t backoff_ms(const struct policy_state *state)
+{
+	if (!state->barren_boosts)
+		return 0;
+	uint32_t doublings = state->barren_boosts - 1 < 10 ? state->barren_boosts - 1 : 10;
+	return min64((int64_t)BACKOFF_FIRST_MS << doublings, BACKOFF_MAX_MS);
+}
+
+/* Memory that came since it was last asked, in KiB; 0 when it is too little to mind. */
+static int64_t take_news(struct policy_state *state, const struct policy_sample *sample)
+{
+	int64_t arrived = 0, threshold;
+	if (is_blind(sample)) {
+		int64_t tracked_kib = tracked_pages(sample) * 4;
+		threshold = max64(NEWS_MIN_KIB, tracked_kib / NEWS_PART);
+		arrived = tracked_kib - max64(state->tracked_pages_seen, 0) * 4;
+		if (arrived < threshold && arrived >= 0)
+			return 0;
+		state->tracked_pages_seen = tracked_pages(sample);
+		return max64(arrived, 0);
+	}
+	threshold = max64(NEWS_MIN_KIB, sample->registered_kib / NEWS_PART);
+	arrived = sample->registered_kib - max64(state->registered_kib_seen, 0);
+	if (arrived < 0) { /* somebody left; growth counts from here */
+		state->registered_kib_seen = sample->registered_kib;
+		arrived = 0;
+	}
+	/* A newcomer may take the place of one that left: then only the count of newcomers shows it. */
+	int64_t newcomers = sample->news - max64(state->news_seen, 0);
+	if (newcomers > 0 && sample->registered_processes > 0)
+		arrived = max64(arrived,
+			min64(sample->registered_kib, mul_div(newcomers, sample->registered_kib,
+							      sample->registered_processes)));
+	if (arrived < threshold)
+		return 0;
+	state->registered_kib_seen = sample->registered_kib;
+	state->news_seen = sample->news;
+	return arrived;
+}
+
+/* Learn what scanning costs, and how well the batch meets the budget. */
+static void measure(const struct policy_config *config, struct policy_state *state,
+	const struct policy_sample *sample)
+{
+	int64_t elapsed_ms = sample->now_ms - state->last.now_ms;
+	if (sample->ksmd_cpu_ns < 0 || state->last.ksmd_cpu_ns < 0 || elapsed_ms <= 0)
+		return;
+	int64_t cpu_ns = sample->ksmd_cpu_ns - state->last.ksmd_cpu_ns;
+	int64_t pages = sample->pages_scanned - state->last.pages_scanned;
+	if (sample->pages_scanned >= 0 && state->last.pages_scanned >= 0 && pages >= 1000 &&
+		cpu_ns > 0) {
+		int64_t ns = clamp64(cpu_ns / pages, NS_PER_PAGE_MIN, NS_PER_PAGE_MAX);
+		int64_t *known = &state->ns_per_page[state->decision.smart_scan != 0];
+		/* Up at once, down slowly: a batch must not get long where pages turn out dear. */
+		*known = ns > *known ? ns : (*known * 7 + ns) / 8;
+	}
+	/* Sleeps are rounded by the kernel's timer: correct the batch, gently, by what came out. */
+	state->window_wanted_ns += (int64_t)state->decision.budget_ppm * elapsed_ms;
+	state->window_cpu_ns += cpu_ns;
+	state->window_ms += elapsed_ms;
+	if (state->window_ms < (int64_t)config->interval_ms)
+		return;
+	int64_t wanted_ns = state->window_wanted_ns;
+	cpu_ns = max64(state->window_cpu_ns, 1);
+	state->window_ms = state->window_wanted_ns = state->window_cpu_ns = 0;
+	if (!state->decision.write || state->decision.run != 1 || wanted_ns < 1000000)
+		return;
+	int64_t wanted_permille = mul_div(state->batch_permille, wanted_ns, cpu_ns);
+	wanted_permille =
+		clamp64(wanted_permille, state->batch_permille / 2, state->batch_permille * 2);
+	state->batch_permille = clamp64((state->batch_permille + wanted_permille) / 2, 100, 4000);
+}
+
+/*
+ * A batch of ksmd ends where a pass ends, and a sleep follows. Where each look comes before that
+ * sleep is over, ksmd can be stopped exactly between two passes. It is worth the slower scan in the
+ * phases that lead to a rest.
+ */
+static bool may_park(enum policy_phase phase)
+{
+	return phase == POLICY_SETTLE || phase == POLICY_STEADY;
+}
+
+/* Fill in the batch and the sleep that cost budget_ppm of a core. */
+static void set_rate(const struct policy_config *config, const struct policy_state *state,
+	struct policy_decision *decision, int64_t budget_ppm)
+{
+	int64_t budget = clamp64(budget_ppm, 1, 960000);
+	int64_t batch_us = config->batch_us;
+	int64_t sleep_us = batch_us * (MILLION - budget) / budget;
+	int64_t least_us = may_park(state->phase) ? CATCH_SLEEP_MS * 1000 : 1000;
+	if (sleep_us < least_us) {
+		sleep_us = least_us;
+		batch_us = min64(sleep_us * budget / (MILLION - budget),
+			mul_div(config->batch_us, BATCH_STRETCH_PERMILLE, 1000));
+		budget = batch_us * MILLION / (batch_us + sleep_us);
+	} else if (sleep_us > (int64_t)SLEEP_MAX_MS * 1000) {
+		sleep_us = (int64_t)SLEEP_MAX_MS * 1000;
+		batch_us = max64(sleep_us / MILLION * budget, 1);
+	}
+	batch_us = min64(mul_div(batch_us, state->batch_permille, 1000),
+		mul_div(config->batch_us, BATCH_STRETCH_PERMILLE, 1000));
+	bool smart = config->smart_scan == 2 ? !state->smart_off : config->smart_scan != 0;
+	int64_t pages = clamp64(batch_us * 1000 / state->ns_per_page[smart], 1, PAGES_MAX);
+	decision->run = 1;
+	decision->budget_ppm = (uint32_t)budget;
+	decision->sleep_ms = (sleep_us + 500) / 1000;
+	decision->pages_to_scan = pages;
+	/* Small corrections are not worth a write. */
+	const struct policy_decision *old = &state->written;
+	if (state->has_written && old->run == 1 && old->sleep_ms == decision->sleep_ms &&
+		pages > old->pages_to_scan * 3 / 4 && pages < old->pages_to_scan * 5 / 4)
+		decision->pages_to_scan = old->pages_to_scan;
+}
+
+/* The boost budget: less for little news in much memory, halved while processes wait for the CPU. */
+static int64_t boost_ppm(const struct policy_config *config, const struct policy_state *state,
+	const struct policy_sample *sample)
+{
+	int64_t ppm = config->boost_cpu_ppm;
+	if (sample->registered_kib > 0 && state->arrived_kib > 0) {
+		int64_t part =
+			mul_div(ppm, state->arrived_kib * FULL_BOOST_PART, sample->registered_kib);
+		ppm = clamp64(part, min64(ppm, (int64_t)config->steady_cpu_ppm * 10), ppm);
+	}
+	if (sample->cpu_psi_centi >= (int64_t)config->cpu_psi_centi)
+		ppm /= 2;
+	if (sample->cpu_psi_centi >= (int64_t)config->cpu_psi_centi * 2)
+		ppm /= 2;
+	return ppm;
+}
+
+/* A steady pass goes at several times the steady budget, and is paid for by the rest before it. */
+static int64_t steady_pass_ppm(const struct policy_config *config)
+{
+	return min64(max64((int64_t)config->steady_cpu_ppm * 25, 10000), config->boost_cpu_ppm);
+}
+
+static bool under_pressure(const struct policy_config *config, const struct policy_sample *sample)
+{
+	if (sample->memory_psi_centi >= (int64_t)config->pressure_psi_centi)
+		return true;
+	return sample->mem_total_kib > 0 && sample->mem_available_kib >= 0 &&
+	       mul_div(sample->mem_available_kib, 1000, sample->mem_total_kib) <
+		       (int64_t)config->pressure_available_permille;
+}
+
+/* Whether the rest has been long enough to pay for a pass. */
+static bool pass_due(const struct policy_config *config, const struct policy_state *state,
+	const struct policy_sample *sample)
+{
+	int64_t rested_ms = sample->now_ms - state->parked_since_ms;
+	int64_t wait_ms = (int64_t)config->pass_s * 1000;
+	int64_t paid_ms = mul_div(state->pass_cost_ns, 1, max64(config->steady_cpu_ppm, 1));
+	if (sample->profit_bytes < 0 && sample->profit_bytes != INT64_MIN)
+		paid_ms = mul_div(paid_ms, 8, 1);
+	return rested_ms >= max64(wait_ms, paid_ms);
+}
+
+/* A pass has ended. What follows depends on what it gained. */
+static enum policy_reason end_pass(const struct policy_config *config, struct policy_state *state,
+	const struct policy_sample *sample)
+{
+	int64_t gain = saved_pages(sample) - state->pass_saved_pages;
+	int64_t scanned = max64(scanned_pages(state, sample) - state->pass_scanned_pages, 1);
+	bool gained = gain > 0 && mul_div(gain, MILLION, scanned) >= (int64_t)config->converged_ppm;
+	bool whole = state->pass_whole;
+	bool changed =
+		(sample->pages_volatile - state->pass_volatile_pages) * CHANGED_PART > scanned;
+
+	if (sample->ksmd_cpu_ns >= 0 && state->pass_cpu_ns >= 0)
+		state->pass_cost_ns = sample->ksmd_cpu_ns - state->pass_cpu_ns;
+	state->boost_gain_pages += max64(gain, 0);
+	state->boost_scanned_pages += scanned;
+	state->dry_passes = gained ? 0 : state->dry_passes + 1;
+	begin_pass(state, sample, true);
+
+	switch (state->phase) {
+	case POLICY_BOOST:
+		state->whole_passes += whole;
+		if (state->whole_passes == 1)
+			state->smart_off = config->smart_scan == 2 && state->old_unmatched;
+		if (state->whole_passes < WHOLE_PASSES && state->dry_passes < DRY_PASSES_MAX)
+			return state->smart_off ? POLICY_R_LATE_TWINS : POLICY_R_GAINING;
+		if (!gained) {
+			park(state, sample);
+			return state->barren_boosts ? POLICY_R_NO_GAIN : POLICY_R_CONVERGED;
+		}
+		state->settle_ppm = (uint32_t)(boost_ppm(config, state, sample) / 2);
+		state->smart_off = false;
+		enter(state, sample, POLICY_SETTLE);
+		return POLICY_R_GAINING;
+	case POLICY_SETTLE:
+		if (gained) {
+			state->settle_ppm =
+				(uint32_t)max64(state->settle_ppm / 2, steady_pass_ppm(config));
+			return POLICY_R_GAINING;
+		}
+		park(state, sample);
+		return POLICY_R_CONVERGED;
+	case POLICY_PRESSURE:
+		if (gained)
+			return POLICY_R_MEMORY_PRESSURE;
+		state->pressure_until_ms = sample->now_ms + PRESSURE_PAUSE_MS;
+		park(state, sample);
+		return POLICY_R_NO_GAIN;
+	case POLICY_STEADY:
+		if (gained) { /* things changed in place: follow them faster */
+			state->settle_ppm = config->boost_cpu_ppm / 4;
+			state->boost_gain_pages = gain;
+			state->boost_scanned_pages = scanned;
+			enter(state, sample, POLICY_SETTLE);
+			return POLICY_R_DRIFT;
+		}
+		if (changed && state->dry_passes < WHOLE_PASSES)
+			return POLICY_R_CHANGED; /* this pass took new checksums; the next may merge */
+		park(state, sample);
+		return is_blind(sample) ? POLICY_R_BLIND : POLICY_R_CONVERGED;
+	default:
+		return state->decision.reason;
+	}
+}
+
+/* Move to another phase where the sample asks for it. Returns why the phase is what it is now. */
+static enum policy_reason move(const struct policy_config *config, struct policy_state *state,
+	const struct policy_sample *sample)
+{
+	bool first = !state->has_last,
+	     was_resting = state->phase == POLICY_PARKED || state->phase == POLICY_IDLE;
+	bool ended = !first && sample->full_scans > state->last.full_scans;
+	bool reset = !first && sample->full_scans < state->last.full_scans;
+	enum policy_reason reason = state->decision.reason;
+
+	if (!is_registered(sample)) {
+		if (state->phase != POLICY_IDLE)
+			enter(state, sample, POLICY_IDLE);
+		state->registered_kib_seen = state->tracked_pages_seen = 0;
+		state->news_seen = sample->news;
+		state->barren_boosts = 0;
+		return POLICY_R_NOTHING_REGISTERED;
+	}
+	if (reset || state->phase == POLICY_HOLD) {
+		/* Unmerged by hand, or the kernel was in other hands: what was known is no longer true. */
+		enter(state, sample, POLICY_PARKED);
+		state->parked_since_ms = sample->now_ms;
+		boost(state, sample, sample->registered_kib);
+		return reset ? POLICY_R_COUNTER_RESET : POLICY_R_FIRST_LOOK;
+	}
+	if (ended && !was_resting)
+		reason = end_pass(config, state, sample);
+
+	bool resting = state->phase == POLICY_PARKED || state->phase == POLICY_STEADY;
+	bool may_boost = resting ? sample->now_ms - state->parked_since_ms >= backoff_ms(state)
+				 : state->dry_passes < DRY_PASSES_MAX;
+	if (sample->look_now || may_boost) {
+		int64_t known_kib = state->registered_kib_seen;
+		int64_t arrived_kib = take_news(state, sample);
+		if (sample->look_now) {
+			state->barren_boosts = 0;
+			boost(state, sample, max64(sample->registered_kib, 0));
+			return POLICY_R_ASKED;
+		}
+		if (arrived_kib > 0) {
+			boost(state, sample, arrived_kib);
+			return first ? POLICY_R_FIRST_LOOK
+			       : known_kib > 0 && sample->news == state->last.news
+				       ? POLICY_R_GROWTH
+				       : POLICY_R_NEW_PROCESS;
+		}
+	}
+	if (state->phase == POLICY_IDLE) {
+		boost(state, sample, max64(sample->registered_kib, 0));
+		return POLICY_R_NEW_PROCESS;
+	}
+	if (under_pressure(config, sample)) {
+		if (resting && sample->now_ms >= state->pressure_until_ms) {
+			enter(state, sample, POLICY_PRESSURE);
+			begin_pass(state, sample, was_resting);
+			return POLICY_R_MEMORY_PRESSURE;
+		}
+	} else if (state->phase == POLICY_PRESSURE) {
+		state->settle_ppm = (uint32_t)steady_pass_ppm(config);
+		enter(state, sample, POLICY_SETTLE);
+		return POLICY_R_GAINING;
+	}
+	if (state->phase == POLICY_PARKED && pass_due(config, state, sample)) {
+		enter(state, sample, POLICY_STEADY);
+		begin_pass(state, sample, true);
+		state->dry_passes = 0;
+		state->smart_off = config->smart_scan == 2;
+		return POLICY_R_PASS_DUE;
+	}
+	return reason;
+}
+
+/* ksmd stopped; the rate stays as it was, there is no need to write it. */
+static void rest(const struct policy_config *config, const struct policy_state *state,
+	struct policy_decision *decision)
+{
+	if (state->has_written) {
+		decision->pages_to_scan = state->written.pages_to_scan;
+		decision->sleep_ms = state->written.sleep_ms;
+	} else {
+		set_rate(config, state, decision, config->steady_cpu_ppm);
+	}
+	decision->run = 0;
+	decision->budget_ppm = 0;
+}
+
+/* What the phase means for the kernel. */
+static void settings(const struct policy_config *config, const struct policy_state *state,
+	const struct policy_sample *sample, struct policy_decision *decision)
+{
+	switch (state->phase) {
+	case POLICY_BOOST:
+		set_rate(config, state, decision, boost_ppm(config, state, sample));
+		break;
+	case POLICY_SETTLE:
+		set_rate(config, state, decision, state->settle_ppm);
+		break;
+	case POLICY_PRESSURE:
+		set_rate(config, state, decision, config->pressure_cpu_ppm);
+		break;
+	case POLICY_STEADY:
+		set_rate(config, state, decision,
+			is_blind(sample) ? config->steady_cpu_ppm : steady_pass_ppm(config));
+		break;
+	case POLICY_IDLE:
+		decision->next_look_ms = config->rest_interval_ms;
+		if (is_blind(
+			    sample)) { /* ksmd sleeps until something registers, and then shows it */
+			set_rate(config, state, decision, config->steady_cpu_ppm);
+			break;
+		}
+		rest(config, state, decision);
+		break;
+	case POLICY_PARKED:
+	default:
+		decision->next_look_ms = config->rest_interval_ms;
+		rest(config, state, decision);
+		break;
+	}
+	if (decision->run)
+		decision->next_look_ms = config->interval_ms;
+	if (may_park(state->phase) && !is_blind(sample))
+		decision->next_look_ms = (uint32_t)clamp64(
+			decision->sleep_ms / 2, CATCH_LOOK_MS, config->interval_ms);
+	decision->write = true;
+	decision->smart_scan = sample->smart_scan < 0 || config->smart_scan < 0 ? -1
+			       : config->smart_scan == 2			? !state->smart_off
+							 : config->smart_scan;
+	decision->use_zero_pages = sample->use_zero_pages < 0 || config->use_zero_pages < 0
+					   ? -1
+					   : config->use_zero_pages;
+}
+
+static bool differs(int64_t wanted, int64_t found)
+{
+	return wanted >= 0 && found >= 0 && wanted != found;
+}
+
+/* The kernel shows other values than were written: somebody else controls it. */
+static bool foreign_write(const struct policy_state *state, const struct policy_sample *sample)
+{
+	const struct policy_decision *ours = &state->written;
+	if (!state->has_written)
+		return false;
+	return differs(ours->run, sample->run) ||
+	       differs(ours->pages_to_scan, sample->pages_to_scan) ||
+	       differs(ours->sleep_ms, sample->sleep_ms) ||
+	       differs(ours->smart_scan, sample->smart_scan) ||
+	       differs(ours->use_zero_pages, sample->use_zero_pages) || sample->advisor > 0;
+}
+
+static bool same_knobs(const struct policy_sample *a, const struct policy_sample *b)
+{
+	return a->run == b->run && a->pages_to_scan == b->pages_to_scan &&
+	       a->sleep_ms == b->sleep_ms && a->smart_scan == b->smart_scan &&
+	       a->use_zero_pages == b->use_zero_pages && a->advisor == b->advisor;
+}
+
+/* Step aside, for longer each time, and not at all back while somebody keeps merging stopped. */
+static bool still_foreign(const struct policy_config *config, struct policy_state *state,
+	const struct policy_sample *sample)
+{
+	if (!state->foreign) {
+		if (!foreign_write(state, sample))
+			return false;
+		state->foreign = true;
+		state->foreign_times++;
+		state->foreign_since_ms = sample->now_ms;
+		state->foreign_seen = *sample;
+		return true;
+	}
+	if (!same_knobs(sample, &state->foreign_seen)) {
+		state->foreign_seen = *sample;
+		state->foreign_since_ms = sample->now_ms;
+	}
+	uint32_t doublings = state->foreign_times - 1 < 6 ? state->foreign_times - 1 : 6;
+	int64_t wait_ms = (int64_t)config->foreign_retry_s * 1000 << doublings;
+	if (sample->run != 1 || sample->now_ms - state->foreign_since_ms < wait_ms)
+		return true;
+	state->foreign = false;
+	return false;
+}
+
+static void hold(const struct policy_config *config, struct policy_state *state,
+	enum policy_reason reason, struct policy_decision *decision)
+{
+	*decision = state->decision;
+	decision->write = false;
+	decision->phase = POLICY_HOLD;
+	decision->reason = reason;
+	decision->budget_ppm = 0;
+	decision->next_look_ms = config->rest_interval_ms;
+	state->decision = *decision;
+}
+
+void policy_step(const struct policy_config *config, struct policy_state *state,
+	const struct policy_sample *sample, struct policy_decision *decision)
+{
+	if (sample->stale) {
+		/* The phase goes on where it was as soon as the kernel can be read again. */
+		hold(config, state, POLICY_R_STALE, decision);
+		return;
+	}
+	if (still_foreign(config, state, sample)) {
+		state->phase = POLICY_HOLD;
+		state->last = *sample;
+		hold(config, state, POLICY_R_FOREIGN, decision);
+		return;
+	}
+	if (state->has_last)
+		measure(config, state, sample);
+	enum policy_reason reason = move(config, state, sample);
+	memset(decision, 0, sizeof(*decision));
+	settings(config, state, sample, decision);
+	decision->phase = state->phase;
+	decision->reason = reason;
+	state->decision = state->written = *decision;
+	state->has_written = state->has_last = true;
+	state->last = *sample;
+	state->last.look_now = false;
+}
+
+void policy_forget_written(struct policy_state *state)
+{
+	state->has_written = false;
+}
+
+const char *policy_phase_name(enum policy_phase phase)
+{
+	static const char *const names[POLICY_PHASES] = { "idle", "boost", "settle", "steady",
+		"parked", "pressure", "hold" };
+	return (unsigned)phase < POLICY_PHASES ? names[phase] : "unknown";
+}
+
+const char *policy_reason_text(enum policy_reason reason)
+{
+	static const char *const texts[POLICY_R_COUNT] = {
+		[POLICY_R_NOTHING_REGISTERED] = "no process has memory that may be merged",
+		[POLICY_R_FIRST_LOOK] = "first look at the memory that is registered",
+		[POLICY_R_NEW_PROCESS] = "a new process brought memory that may be merged",
+		[POLICY_R_GROWTH] = "processes grew",
+		[POLICY_R_ASKED] = "a boost was asked for",
+		[POLICY_R_GAINING] = "passes still gain",
+		[POLICY_R_LATE_TWINS] =
+			"this pass looks at old pages too, for late twins of new ones",
+		[POLICY_R_CONVERGED] = "everything equal is merged",
+		[POLICY_R_NO_GAIN] = "scanning gained nothing, so the next boost waits longer",
+		[POLICY_R_BUDGET_REST] = "resting until the budget pays for the next pass",
+		[POLICY_R_PASS_DUE] = "a steady pass is due",
+		[POLICY_R_PASS_RUNNING] = "a steady pass is under way",
+		[POLICY_R_CHANGED] = "much memory changed since the last pass, so another follows",
+		[POLICY_R_DRIFT] = "memory changed in place and became equal",
+		[POLICY_R_BLIND] = "processes cannot be seen, so a slow scan looks for new memory",
+		[POLICY_R_MEMORY_PRESSURE] = "memory is short",
+		[POLICY_R_CPU_PRESSURE] = "processes wait for the CPU, so the boost is halved",
+		[POLICY_R_FOREIGN] = "another controller wrote to the kernel, so hands off",
+		[POLICY_R_STALE] = "the kernel could not be read, so the last settings stay",
+		[POLICY_R_COUNTER_RESET] = "everything was unmerged, so it starts afresh",
+		[POLICY_R_NO_PROFIT] = "merging costs more memory than it saves",
+	};
+	return (unsigned)reason < POLICY_R_COUNT ? texts[reason] : "unknown";
+}

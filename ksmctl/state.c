@@ -1,0 +1,144 @@
+/* The service's folder: lock, first values of the kernel's knobs, and the status that others read. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ksmctl/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sysfs/file.h"
+
+#define LOCK_NAME "lock"
+#define FIRST_NAME "first-values"
+#define NICE_KEY "ksmd_nice"
+
+int state_open(struct state_dir *dir, const char *path, bool create)
+{
+	struct stat st;
+	dir->lock_fd = -1;
+	if (create && mkdir(path, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	dir->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir->fd < 0)
+		return -errno;
+	/* What is found here decides what root writes to the kernel. */
+	if (fstat(dir->fd, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+		!(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return 0;
+	close(dir->fd);
+	dir->fd = -1;
+	return -EPERM;
+}
+
+void state_close(struct state_dir *dir)
+{
+	if (dir->lock_fd >= 0)
+		close(dir->lock_fd);
+	if (dir->fd >= 0)
+		close(dir->fd);
+	dir->lock_fd = dir->fd = -1;
+}
+
+/* A record lock: the kernel drops it when the holder ends in any way, and can tell who holds it. */
+int state_lock(struct state_dir *dir, pid_t *holder)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd = openat(dir->fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	if (fcntl(fd, F_SETLK, &lock) == 0) {
+		dir->lock_fd = fd;
+		return 0;
+	}
+	int err = errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
+	*holder = 0;
+	if (fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
+		*holder = lock.l_pid;
+	close(fd);
+	return err;
+}
+
+pid_t state_holder(const struct state_dir *dir)
+{
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	int fd = openat(dir->fd, LOCK_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	int err = fcntl(fd, F_GETLK, &lock) < 0 ? -errno : lock.l_type == F_UNLCK ? -ESRCH : 0;
+	close(fd);
+	return err ? err : lock.l_pid;
+}
+
+int state_replace(const struct state_dir *dir, const char *name, const char *text, size_t len)
+{
+	char fresh[64];
+	snprintf(fresh, sizeof(fresh), ".%s.new", name);
+	int fd =
+		openat(dir->fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = write(fd, text, len);
+	int err = n < 0 ? -errno : (size_t)n != len ? -ENOSPC : 0;
+	if (close(fd) < 0 && !err)
+		err = -errno;
+	if (!err && renameat(dir->fd, fresh, dir->fd, name) < 0)
+		err = -errno;
+	if (err)
+		unlinkat(dir->fd, fresh, 0);
+	return err;
+}
+
+int state_save_first(const struct state_dir *dir, const struct ksm_state *first, int ksmd_nice)
+{
+	char text[2048];
+	size_t at = 0;
+	for (int key = 0; key < KSM_TUNABLES; key++) {
+		char value[32];
+		if (ksm_has(first, (enum ksm_key)key))
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s=%s\n",
+				ksm_keys[key].name,
+				ksm_format((enum ksm_key)key, first->value[key], value,
+					sizeof(value)));
+	}
+	at += (size_t)snprintf(text + at, sizeof(text) - at, NICE_KEY "=%d\n", ksmd_nice);
+	return state_replace(dir, FIRST_NAME, text, at);
+}
+
+int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *ksmd_nice)
+{
+	char text[2048];
+	ssize_t len = file_read(dir->fd, FIRST_NAME, text, sizeof(text));
+	if (len < 0)
+		return (int)len;
+	for (int key = 0; key < KSM_KEYS; key++)
+		first->error[key] = -ENOENT;
+	*ksmd_nice = 0;
+	char *rest = text, *line;
+	while ((line = strsep(&rest, "\n"))) {
+		char *value = strchr(line, '=');
+		int64_t number;
+		if (!value)
+			continue;
+		*value++ = '\0';
+		int key = ksm_find(line);
+		if (key >= 0 && key < KSM_TUNABLES) {
+			int err = ksm_parse(
+				(enum ksm_key)key, value, strlen(value), &first->value[key]);
+			if (err)
+				return -EINVAL;
+			first->error[key] = 0;
+		} else if (!strcmp(line, NICE_KEY) &&
+			   !file_parse_i64(value, strlen(value), &number)) {
+			*ksmd_nice = (int)number;
+		}
+	}
+	return ksm_has(first, KSM_RUN) ? 0 : -EINVAL;
+}
+
+int state_drop_first(const struct state_dir *dir)
+{
+	return unlinkat(dir->fd, FIRST_NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
