@@ -62,13 +62,13 @@ $(UNIT) $(LIVE): $B/%: $O/%.o $O/all.a $B/libksmreg.a
 $B/tests/job: $O/tests/demo/job.o $B/libksmreg.a
 	@mkdir -p $(@D)
 	$Q$(link)
-$B/tests/demo: $O/tests/demo/demo.o $O/all.a
+$B/tests/demo: $O/tests/demo/demo.o $O/tests/demo/service.o $O/all.a
 	@mkdir -p $(@D)
 	$Q$(link)
 -include tests/unit/rules.mk tests/bench/rules.mk
 SIM_MODEL := model model_memory model_visit
 $B/tests/test_sim: $(patsubst %,$O/tests/sim/%.o,test_sim sim sim_world properties scenarios scenarios_memory \
-		scenarios_world $(SIM_MODEL)) $O/ksmctl/policy.o
+		scenarios_world $(SIM_MODEL)) $(patsubst %,$O/ksmctl/%.o,policy policy_text rate)
 	@mkdir -p $(@D)
 	$Q$(link) $(call pkg,libs,check)
 $B/tests/calibrate: $(patsubst %,$O/tests/sim/%.o,calibrate real $(SIM_MODEL)) $O/all.a

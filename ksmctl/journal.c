@@ -52,7 +52,7 @@ static int write_status(struct journal *journal, const struct governor *governor
 		policy_reason_text(decision->reason), last->unix_ms, decision->write, sample->run,
 		sample->pages_to_scan, sample->sleep_ms, sample->smart_scan, decision->budget_ppm,
 		journal->ksmd_cpu_ppm, sample->ksmd_cpu_ns,
-		governor->policy.ns_per_page[decision->smart_scan != 0],
+		governor->policy.rate.ns_per_page[decision->smart_scan != 0],
 		saved_pages(sample) * sysconf(_SC_PAGESIZE), sample->full_scans,
 		sample->registered_processes,
 		sample->registered_kib < 0 ? -1 : sample->registered_kib * 1024,

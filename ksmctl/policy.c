@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "ksmctl/math64.h"
+
 /*
  * How it thinks.
  *
@@ -20,11 +22,9 @@
  */
 
 enum {
-	NS_PER_PAGE_FIRST = 3000, /* before anything was measured: a typical mixed pass */
-	NS_PER_PAGE_MIN = 100,
-	NS_PER_PAGE_MAX = 1000000,
-	NEWS_MIN_KIB = 4096, /* smaller arrivals wait for the next steady pass */
-	NEWS_PART = 64,	     /* so does growth by less than this part of what is registered */
+	NS_PER_PAGE_GUESS = 3000, /* where the kernel does not count pages */
+	NEWS_MIN_KIB = 4096,	  /* smaller arrivals wait for the next steady pass */
+	NEWS_PART = 64,		  /* so does growth by less than this part of what is registered */
 	WHOLE_PASSES = 2,
 	OLD_UNMATCHED_PART = 32, /* fewer old pages without a partner are not worth a dearer pass */
 	BARREN_PART = 16,
@@ -34,15 +34,10 @@ enum {
 	BACKOFF_FIRST_MS = 5000,
 	BACKOFF_MAX_MS = 600 * 1000,
 	PRESSURE_PAUSE_MS = 60 * 1000,
-	FULL_BOOST_PART =
-		8, /* arrivals of this part of all registered memory deserve the full boost */
-	SLEEP_MAX_MS = 60 * 1000,
-	BATCH_STRETCH_PERMILLE =
-		1500, /* a batch may get so much longer than wanted, to meet its budget */
+	FULL_BOOST_PART = 8, /* arrivals of this part of all memory deserve the full boost */
 	/* Sleep and look that catch ksmd at the end of its pass, see may_park(). */
 	CATCH_SLEEP_MS = 40,
 	CATCH_LOOK_MS = 20,
-	PAGES_MAX = 1000000,
 	MILLION = 1000000,
 };
 
@@ -69,31 +64,8 @@ void policy_defaults(struct policy_config *config)
 void policy_init(struct policy_state *state)
 {
 	memset(state, 0, sizeof(*state));
-	state->ns_per_page[0] = state->ns_per_page[1] = NS_PER_PAGE_FIRST;
-	state->batch_permille = 1000;
+	rate_init(&state->rate);
 	state->news_seen = state->registered_kib_seen = state->tracked_pages_seen = -1;
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t clamp64(int64_t value, int64_t low, int64_t high)
-{
-	return max64(low, min64(value, high));
-}
-
-/* a * b / c without overflow on the way; c > 0; saturates. */
-static int64_t mul_div(int64_t a, int64_t b, int64_t c)
-{
-	__int128 wide = (__int128)a * b / c;
-	return wide > INT64_MAX ? INT64_MAX : wide < INT64_MIN ? INT64_MIN : (int64_t)wide;
 }
 
 static int64_t saved_pages(const struct policy_sample *sample)
@@ -120,19 +92,18 @@ static bool is_registered(const struct policy_sample *sample)
 }
 
 /* Pages scanned since boot; where the kernel does not count them, what the CPU time allows for. */
-static int64_t scanned_pages(const struct policy_state *state, const struct policy_sample *sample)
+static int64_t scanned_pages(const struct policy_sample *sample)
 {
-	(void)state;
 	if (sample->pages_scanned >= 0)
 		return sample->pages_scanned;
-	return sample->ksmd_cpu_ns >= 0 ? sample->ksmd_cpu_ns / NS_PER_PAGE_FIRST : 0;
+	return sample->ksmd_cpu_ns >= 0 ? sample->ksmd_cpu_ns / NS_PER_PAGE_GUESS : 0;
 }
 
 static void begin_pass(struct policy_state *state, const struct policy_sample *sample, bool whole)
 {
 	state->pass_whole = whole;
 	state->pass_saved_pages = saved_pages(sample);
-	state->pass_scanned_pages = scanned_pages(state, sample);
+	state->pass_scanned_pages = scanned_pages(sample);
 	state->pass_cpu_ns = sample->ksmd_cpu_ns;
 	state->pass_volatile_pages = sample->pages_volatile;
 }
@@ -142,8 +113,7 @@ static void enter(
 {
 	state->phase = phase;
 	state->phase_since_ms = sample->now_ms;
-	state->batch_permille = 1000;
-	state->window_ms = state->window_wanted_ns = state->window_cpu_ns = 0;
+	rate_restart(&state->rate);
 }
 
 /*
@@ -221,7 +191,7 @@ static int64_t take_news(struct policy_state *state, const struct policy_sample 
 	int64_t newcomers = sample->news - max64(state->news_seen, 0);
 	if (newcomers > 0 && sample->registered_processes > 0)
 		arrived = max64(arrived,
-			min64(sample->registered_kib, mul_div(newcomers, sample->registered_kib,
+			min64(sample->registered_kib, mul_div64(newcomers, sample->registered_kib,
 							      sample->registered_processes)));
 	if (arrived < threshold)
 		return 0;
@@ -230,37 +200,21 @@ static int64_t take_news(struct policy_state *state, const struct policy_sample 
 	return arrived;
 }
 
-/* Learn what scanning costs, and how well the batch meets the budget. */
+/* Learn what scanning costs, from what came of the last decision. */
 static void measure(const struct policy_config *config, struct policy_state *state,
 	const struct policy_sample *sample)
 {
-	int64_t elapsed_ms = sample->now_ms - state->last.now_ms;
-	if (sample->ksmd_cpu_ns < 0 || state->last.ksmd_cpu_ns < 0 || elapsed_ms <= 0)
+	const struct policy_sample *last = &state->last;
+	const struct policy_decision *decision = &state->decision;
+	int64_t elapsed_ms = sample->now_ms - last->now_ms;
+	if (sample->ksmd_cpu_ns < 0 || last->ksmd_cpu_ns < 0 || elapsed_ms <= 0)
 		return;
-	int64_t cpu_ns = sample->ksmd_cpu_ns - state->last.ksmd_cpu_ns;
-	int64_t pages = sample->pages_scanned - state->last.pages_scanned;
-	if (sample->pages_scanned >= 0 && state->last.pages_scanned >= 0 && pages >= 1000 &&
-		cpu_ns > 0) {
-		int64_t ns = clamp64(cpu_ns / pages, NS_PER_PAGE_MIN, NS_PER_PAGE_MAX);
-		int64_t *known = &state->ns_per_page[state->decision.smart_scan != 0];
-		/* Up at once, down slowly: a batch must not get long where pages turn out dear. */
-		*known = ns > *known ? ns : (*known * 7 + ns) / 8;
-	}
-	/* Sleeps are rounded by the kernel's timer: correct the batch, gently, by what came out. */
-	state->window_wanted_ns += (int64_t)state->decision.budget_ppm * elapsed_ms;
-	state->window_cpu_ns += cpu_ns;
-	state->window_ms += elapsed_ms;
-	if (state->window_ms < (int64_t)config->interval_ms)
-		return;
-	int64_t wanted_ns = state->window_wanted_ns;
-	cpu_ns = max64(state->window_cpu_ns, 1);
-	state->window_ms = state->window_wanted_ns = state->window_cpu_ns = 0;
-	if (!state->decision.write || state->decision.run != 1 || wanted_ns < 1000000)
-		return;
-	int64_t wanted_permille = mul_div(state->batch_permille, wanted_ns, cpu_ns);
-	wanted_permille =
-		clamp64(wanted_permille, state->batch_permille / 2, state->batch_permille * 2);
-	state->batch_permille = clamp64((state->batch_permille + wanted_permille) / 2, 100, 4000);
+	bool counted = sample->pages_scanned >= 0 && last->pages_scanned >= 0;
+	bool ours = decision->write && decision->run == 1;
+	rate_learn(&state->rate, decision->smart_scan != 0, elapsed_ms,
+		sample->ksmd_cpu_ns - last->ksmd_cpu_ns,
+		counted ? sample->pages_scanned - last->pages_scanned : 0,
+		ours ? decision->budget_ppm : 0, config->interval_ms);
 }
 
 /*
@@ -277,31 +231,19 @@ static bool may_park(enum policy_phase phase)
 static void set_rate(const struct policy_config *config, const struct policy_state *state,
 	struct policy_decision *decision, int64_t budget_ppm)
 {
-	int64_t budget = clamp64(budget_ppm, 1, 960000);
-	int64_t batch_us = config->batch_us;
-	int64_t sleep_us = batch_us * (MILLION - budget) / budget;
-	int64_t least_us = may_park(state->phase) ? CATCH_SLEEP_MS * 1000 : 1000;
-	if (sleep_us < least_us) {
-		sleep_us = least_us;
-		batch_us = min64(sleep_us * budget / (MILLION - budget),
-			mul_div(config->batch_us, BATCH_STRETCH_PERMILLE, 1000));
-		budget = batch_us * MILLION / (batch_us + sleep_us);
-	} else if (sleep_us > (int64_t)SLEEP_MAX_MS * 1000) {
-		sleep_us = (int64_t)SLEEP_MAX_MS * 1000;
-		batch_us = max64(sleep_us / MILLION * budget, 1);
-	}
-	batch_us = min64(mul_div(batch_us, state->batch_permille, 1000),
-		mul_div(config->batch_us, BATCH_STRETCH_PERMILLE, 1000));
+	struct rate_plan plan;
 	bool smart = config->smart_scan == 2 ? !state->smart_off : config->smart_scan != 0;
-	int64_t pages = clamp64(batch_us * 1000 / state->ns_per_page[smart], 1, PAGES_MAX);
+	rate_make(&state->rate, smart, budget_ppm, config->batch_us,
+		may_park(state->phase) ? CATCH_SLEEP_MS : 1, &plan);
 	decision->run = 1;
-	decision->budget_ppm = (uint32_t)budget;
-	decision->sleep_ms = (sleep_us + 500) / 1000;
-	decision->pages_to_scan = pages;
+	decision->budget_ppm = plan.budget_ppm;
+	decision->sleep_ms = plan.sleep_ms;
+	decision->pages_to_scan = plan.pages_to_scan;
 	/* Small corrections are not worth a write. */
 	const struct policy_decision *old = &state->written;
-	if (state->has_written && old->run == 1 && old->sleep_ms == decision->sleep_ms &&
-		pages > old->pages_to_scan * 3 / 4 && pages < old->pages_to_scan * 5 / 4)
+	if (state->has_written && old->run == 1 && old->sleep_ms == plan.sleep_ms &&
+		plan.pages_to_scan > old->pages_to_scan * 3 / 4 &&
+		plan.pages_to_scan < old->pages_to_scan * 5 / 4)
 		decision->pages_to_scan = old->pages_to_scan;
 }
 
@@ -311,8 +253,8 @@ static int64_t boost_ppm(const struct policy_config *config, const struct policy
 {
 	int64_t ppm = config->boost_cpu_ppm;
 	if (sample->registered_kib > 0 && state->arrived_kib > 0) {
-		int64_t part =
-			mul_div(ppm, state->arrived_kib * FULL_BOOST_PART, sample->registered_kib);
+		int64_t part = mul_div64(
+			ppm, state->arrived_kib * FULL_BOOST_PART, sample->registered_kib);
 		ppm = clamp64(part, min64(ppm, (int64_t)config->steady_cpu_ppm * 10), ppm);
 	}
 	if (sample->cpu_psi_centi >= (int64_t)config->cpu_psi_centi)
@@ -333,7 +275,7 @@ static bool under_pressure(const struct policy_config *config, const struct poli
 	if (sample->memory_psi_centi >= (int64_t)config->pressure_psi_centi)
 		return true;
 	return sample->mem_total_kib > 0 && sample->mem_available_kib >= 0 &&
-	       mul_div(sample->mem_available_kib, 1000, sample->mem_total_kib) <
+	       mul_div64(sample->mem_available_kib, 1000, sample->mem_total_kib) <
 		       (int64_t)config->pressure_available_permille;
 }
 
@@ -343,9 +285,9 @@ static bool pass_due(const struct policy_config *config, const struct policy_sta
 {
 	int64_t rested_ms = sample->now_ms - state->parked_since_ms;
 	int64_t wait_ms = (int64_t)config->pass_s * 1000;
-	int64_t paid_ms = mul_div(state->pass_cost_ns, 1, max64(config->steady_cpu_ppm, 1));
+	int64_t paid_ms = mul_div64(state->pass_cost_ns, 1, max64(config->steady_cpu_ppm, 1));
 	if (sample->profit_bytes < 0 && sample->profit_bytes != INT64_MIN)
-		paid_ms = mul_div(paid_ms, 8, 1);
+		paid_ms = mul_div64(paid_ms, 8, 1);
 	return rested_ms >= max64(wait_ms, paid_ms);
 }
 
@@ -354,8 +296,9 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 	const struct policy_sample *sample)
 {
 	int64_t gain = saved_pages(sample) - state->pass_saved_pages;
-	int64_t scanned = max64(scanned_pages(state, sample) - state->pass_scanned_pages, 1);
-	bool gained = gain > 0 && mul_div(gain, MILLION, scanned) >= (int64_t)config->converged_ppm;
+	int64_t scanned = max64(scanned_pages(sample) - state->pass_scanned_pages, 1);
+	bool gained =
+		gain > 0 && mul_div64(gain, MILLION, scanned) >= (int64_t)config->converged_ppm;
 	bool whole = state->pass_whole;
 	bool changed =
 		(sample->pages_volatile - state->pass_volatile_pages) * CHANGED_PART > scanned;
@@ -638,40 +581,4 @@ void policy_step(const struct policy_config *config, struct policy_state *state,
 void policy_forget_written(struct policy_state *state)
 {
 	state->has_written = false;
-}
-
-const char *policy_phase_name(enum policy_phase phase)
-{
-	static const char *const names[POLICY_PHASES] = { "idle", "boost", "settle", "steady",
-		"parked", "pressure", "hold" };
-	return (unsigned)phase < POLICY_PHASES ? names[phase] : "unknown";
-}
-
-const char *policy_reason_text(enum policy_reason reason)
-{
-	static const char *const texts[POLICY_R_COUNT] = {
-		[POLICY_R_NOTHING_REGISTERED] = "no process has memory that may be merged",
-		[POLICY_R_FIRST_LOOK] = "first look at the memory that is registered",
-		[POLICY_R_NEW_PROCESS] = "a new process brought memory that may be merged",
-		[POLICY_R_GROWTH] = "processes grew",
-		[POLICY_R_ASKED] = "a boost was asked for",
-		[POLICY_R_GAINING] = "passes still gain",
-		[POLICY_R_LATE_TWINS] =
-			"this pass looks at old pages too, for late twins of new ones",
-		[POLICY_R_CONVERGED] = "everything equal is merged",
-		[POLICY_R_NO_GAIN] = "scanning gained nothing, so the next boost waits longer",
-		[POLICY_R_BUDGET_REST] = "resting until the budget pays for the next pass",
-		[POLICY_R_PASS_DUE] = "a steady pass is due",
-		[POLICY_R_PASS_RUNNING] = "a steady pass is under way",
-		[POLICY_R_CHANGED] = "much memory changed since the last pass, so another follows",
-		[POLICY_R_DRIFT] = "memory changed in place and became equal",
-		[POLICY_R_BLIND] = "processes cannot be seen, so a slow scan looks for new memory",
-		[POLICY_R_MEMORY_PRESSURE] = "memory is short",
-		[POLICY_R_CPU_PRESSURE] = "processes wait for the CPU, so the boost is halved",
-		[POLICY_R_FOREIGN] = "another controller wrote to the kernel, so hands off",
-		[POLICY_R_STALE] = "the kernel could not be read, so the last settings stay",
-		[POLICY_R_COUNTER_RESET] = "everything was unmerged, so it starts afresh",
-		[POLICY_R_NO_PROFIT] = "merging costs more memory than it saves",
-	};
-	return (unsigned)reason < POLICY_R_COUNT ? texts[reason] : "unknown";
 }

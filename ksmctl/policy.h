@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ksmctl/rate.h"
+
 /*
  * No clock, file, log or allocation is reached from here: time comes in with the sample, memory
  * is the caller's, arithmetic is integer and saturating. The same inputs give the same outputs.
@@ -106,10 +108,8 @@ struct policy_state {
 	struct policy_decision written;	 /* the last one that was to be written */
 
 	/* What scanning costs. */
-	int64_t ns_per_page[2]; /* measured, smoothed: with smart_scan off and on */
-	int64_t batch_permille; /* correction of the batch, so that the measured share meets the budget */
-	int64_t window_ms, window_wanted_ns, window_cpu_ns; /* since the last correction */
-	int64_t pass_cost_ns;				    /* CPU time of the last whole pass */
+	struct rate rate;
+	int64_t pass_cost_ns; /* CPU time of the last whole pass */
 
 	/* The pass under way. */
 	bool pass_whole; /* it began after the last news */

@@ -5,7 +5,7 @@ set -u
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-if ! ${CC:-cc} -std=gnu11 -O2 -fno-pie -I. -c -o "$dir/policy.o" ksmctl/policy.c; then
+if ! ${CC:-cc} -std=gnu11 -O2 -fno-pie -I. -r -nostdlib -o "$dir/policy.o" ksmctl/policy.c ksmctl/rate.c ksmctl/policy_text.c; then
 	echo "not ok 1 - ksmctl/policy.c compiles by itself"
 	echo "1..1"
 	exit 1

@@ -15,9 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ksmctl/state.h"
 #include "sysfs/ksmd.h"
 #include "sysfs/smaps.h"
 #include "tests/demo/job.h"
+#include "tests/demo/service.h"
 #include "tests/live/guard.h"
 
 #define JOBS 3
@@ -32,6 +34,7 @@ static volatile sig_atomic_t stop_signal;
 
 static pid_t jobs[JOBS];
 static struct job_report *reports;
+static struct service service;
 
 /* Events of all jobs in one span of time. */
 struct speed {
@@ -220,38 +223,27 @@ static int64_t saved_pages(void)
 	return kib / (page_bytes >> 10);
 }
 
-/* Watch until passes gain nothing any more, or the time is over. Returns pages saved. */
+/* Watch until the service rests, or the time is over. Returns pages saved. */
 static int64_t watch_merging(const struct ksmd *ksmd, int64_t possible)
 {
 	double start = now_s(), cpu = ksmd_s(ksmd), shown = 0;
-	bool terminal = isatty(STDOUT_FILENO);
-	int64_t scans = 0, first_scans = 0, last_scans, saved = 0, last_saved = 0;
-	int barren = 0;
+	bool terminal = isatty(STDOUT_FILENO), resting = false;
+	int64_t saved = 0;
+	char phase[16];
 
-	ksm_get(guard_ksm(), KSM_FULL_SCANS, &first_scans);
-	last_scans = first_scans;
-	while (pause_ms(400) && now_s() - start < MERGE_MAX_S && barren < 2) {
+	while (!resting && pause_ms(400) && now_s() - start < MERGE_MAX_S) {
 		double took = now_s() - start;
 		saved = saved_pages();
-		ksm_get(guard_ksm(), KSM_FULL_SCANS, &scans);
-		if (terminal || took - shown >= 2) {
-			printf("%s%5.1f s  %3d %%  %6.1f MiB saved  %" PRId64
-			       " scans  ksmd %.2f s CPU%s",
-				terminal ? "\r\033[K" : "", took, (int)(saved * 100 / possible),
-				mib(saved), scans - first_scans, ksmd_s(ksmd) - cpu,
-				terminal ? "" : "\n");
-			fflush(stdout);
-			shown = took;
-		}
-		if (scans == last_scans)
+		resting = !strcmp(service_phase(&service, phase, sizeof(phase)), "parked") &&
+			  saved > 0;
+		if (!terminal && took - shown < 1 && !resting)
 			continue;
-		barren = saved > 0 && saved - last_saved < possible / 200 ? barren + 1 : 0;
-		last_scans = scans;
-		last_saved = saved;
+		printf("%s%5.1f s  %-8s %3d %%  %6.1f MiB saved  ksmd %.2f s CPU%s",
+			terminal ? "\r\033[K" : "", took, phase, (int)(saved * 100 / possible),
+			mib(saved), ksmd_s(ksmd) - cpu, terminal && !resting ? "" : "\n");
+		fflush(stdout);
+		shown = took;
 	}
-	printf("%s%5.1f s  %.1f MiB saved after %" PRId64 " scans, ksmd %.2f s CPU\n",
-		terminal ? "\r\033[K" : "", now_s() - start, mib(saved), scans - first_scans,
-		ksmd_s(ksmd) - cpu);
 	return saved;
 }
 
@@ -268,7 +260,8 @@ static int merge_demo(void)
 	struct root root;
 	struct ksmd ksmd = { .fd = -1 };
 	uint64_t mark[3];
-	bool zero_pages = ksm_set(guard_ksm(), KSM_USE_ZERO_PAGES, 1) == 0;
+	int64_t use_zero_pages;
+	bool zero_pages = ksm_get(guard_ksm(), KSM_USE_ZERO_PAGES, &use_zero_pages) == 0;
 	int64_t possible = possible_pages(zero_pages);
 
 	if (!root_open(&root, NULL)) {
@@ -282,23 +275,30 @@ static int merge_demo(void)
 	if (!pause_ms(BASELINE_S * 1000))
 		return 1;
 	struct speed before = speed_since(mark);
-	static const char *const none[] = { NULL }, *const start[] = { "start", "2000", "10",
-		NULL };
-	if (!show("ksmstat", none, true) || !show("ksmctl", start, false))
+	static const char *const none[] = { NULL };
+	if (!show("ksmstat", none, true))
 		return 1;
 
+	printf("\n$ ksmctl daemon &\n");
+	fflush(stdout);
 	double cpu = ksmd_s(&ksmd);
+	int err = service_start(&service, programs);
+	if (err) {
+		fprintf(stderr, "demo: the service could not be started: %s\n", strerror(-err));
+		return 1;
+	}
 	sum_reports(mark);
-	int64_t saved = watch_merging(&ksmd, possible);
+	watch_merging(&ksmd, possible);
 	struct speed during = speed_since(mark);
 	double merge_cpu = ksmd_s(&ksmd) - cpu;
-	static const char *const stop[] = { "stop", NULL };
-	if (!going() || !show("ksmctl", stop, false))
-		return 1;
 	sum_reports(mark);
 	if (!pause_ms(AFTER_S * 1000) || !show("ksmstat", none, true))
 		return 1;
+	int64_t saved = saved_pages();
 	struct speed after = speed_since(mark);
+
+	const char *const why[] = { "why", "-c", service.config, NULL };
+	show("ksmctl", why, false);
 
 	uint64_t damaged = 0;
 	for (int i = 0; i < JOBS; i++)
@@ -335,6 +335,19 @@ static int estimate_demo(int err)
 	return show("ksmstat", none, true) && show("ksmstat", estimate, true) ? 0 : 1;
 }
 
+/* The machine's own service would do the merging here, and take ours for a foreign controller. */
+static bool service_of_system(void)
+{
+	struct state_dir dir;
+	pid_t holder = state_open(&dir, "/run/ksmctl", false) ? -ESRCH : state_holder(&dir);
+	state_close(&dir);
+	if (holder > 0)
+		fprintf(stderr,
+			"demo: the ksmctl service runs (PID %d): stop it for the demonstration\n",
+			(int)holder);
+	return holder > 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 1) {
@@ -355,6 +368,8 @@ int main(int argc, char **argv)
 	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
+	if (service_of_system())
+		return 1;
 	int guard_err = guard_take(), code;
 	printf("Starting %d jobs of %d MiB each, whose allocator registers its memory.\n", JOBS,
 		JOB_EQUAL_MIB + JOB_UNIQUE_MIB + JOB_ZERO_MIB + JOB_CHANGING_MIB);
@@ -366,6 +381,10 @@ int main(int argc, char **argv)
 		code = 1;
 	} else {
 		code = guard_err ? estimate_demo(guard_err) : merge_demo();
+	}
+	if (service.pid > 0 && service_stop(&service) != 0) {
+		fprintf(stderr, "demo: the service did not stop in order\n");
+		code = 1;
 	}
 	end_jobs();
 	if (!guard_err) {

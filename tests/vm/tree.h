@@ -1,0 +1,27 @@
+/* Reads of whole kernel files, and their copies below a directory. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef VM_TREE_H
+#define VM_TREE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#define KSM "/sys/kernel/mm/ksm/"
+
+/* Say why on stderr and exit with 1. */
+void __attribute__((format(printf, 1, 2), noreturn)) die(const char *format, ...);
+
+/* Whole text of a file, terminated; NULL when it cannot be opened or read. The caller frees it. */
+char *tree_read(const char *path, size_t *len);
+/* mkdir -p of the directory that holds path. */
+void tree_make_parents(char *path);
+
+/* Copy to the same path below dir. What cannot be read is left out. */
+void tree_copy_system(const char *dir);
+void tree_copy_process(const char *dir, pid_t pid);
+void tree_copy_threads(const char *dir, pid_t pid);
+
+/* The kernel thread of that name, 0 when none is to be seen. */
+pid_t tree_kernel_thread(const char *name);
+
+#endif
