@@ -1,6 +1,7 @@
 /* What the verbs share: opening the kernel, telling failures. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,28 @@ int ctl_usage(const char *verb, const char *format, ...)
 	}
 	fprintf(stderr, "Try 'ksmctl %s%s--help'.\n", verb ? verb : "", verb ? " " : "");
 	return CTL_USAGE;
+}
+
+int ctl_bad_option(const char *verb, int result, char **argv)
+{
+	/* A long option is told whole; of short ones getopt names the letter. */
+	const char *last = argv[optind - 1];
+	char letter[3] = { '-', (char)optopt, '\0' };
+	bool is_long = last && !strncmp(last, "--", 2);
+	const char *option = is_long ? last : letter;
+	if (result == ':')
+		return ctl_usage(verb, "option '%s' requires an argument", option);
+	return ctl_usage(verb, "unrecognized option '%s'", option);
+}
+
+void ctl_put_back(struct ctl *ctl, const struct ksm_state *before)
+{
+	enum ksm_key failed = KSM_RUN;
+	int err = ksm_restore(&ctl->ksm, before, &failed);
+	/* What could not be written cannot be restored either, and needs no second complaint. */
+	if (err && err != -EACCES && err != -EROFS && err != -EPERM)
+		ctl_error(
+			"and %s could not be put back: %s", ksm_keys[failed].name, strerror(-err));
 }
 
 int ctl_fail(const char *doing, const char *what, int err)

@@ -357,7 +357,7 @@ int daemon_run(struct ctl *ctl, int argc, char **argv)
 	daemon.dir.fd = daemon.dir.lock_fd = -1;
 	daemon.governor.ksmd.fd = -1;
 	int c, mode = 0;
-	while ((c = getopt_long(argc, argv, "+c:v", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:c:v", options, NULL)) != -1) {
 		switch (c) {
 		case 'c':
 			daemon.config_path = optarg;
@@ -370,7 +370,8 @@ int daemon_run(struct ctl *ctl, int argc, char **argv)
 			ctl->prefix = optarg;
 			break;
 		case '?':
-			return ctl_usage("daemon", NULL);
+		case ':':
+			return ctl_bad_option("daemon", c, argv);
 		default:
 			mode = c;
 		}

@@ -188,9 +188,9 @@ int info_run(struct ctl *ctl, int argc, char **argv)
 	struct info info;
 	bool json = false;
 	int c;
-	while ((c = getopt_long(argc, argv, "+J", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:J", options, NULL)) != -1) {
 		if (c != 'J')
-			return ctl_usage("info", NULL);
+			return ctl_bad_option("info", c, argv);
 		json = true;
 	}
 	if (optind < argc)

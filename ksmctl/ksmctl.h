@@ -46,6 +46,15 @@ int ctl_fail(const char *doing, const char *what, int err);
 /* Say that the arguments are wrong, and how to get help. Returns CTL_USAGE. */
 int ctl_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * Say which option getopt_long did not take (its result was '?' or ':'; opterr is 0). verb is NULL
+ * in front of the verb. Returns CTL_USAGE.
+ */
+int ctl_bad_option(const char *verb, int result, char **argv);
+
+/* Put all tunables back to `before` after a failure; says so where that fails too. */
+void ctl_put_back(struct ctl *ctl, const struct ksm_state *before);
+
 /* Open the root and the KSM directory. Returns an exit code; what failed has been said. */
 int ctl_open(struct ctl *ctl);
 

@@ -64,7 +64,8 @@ int main(int argc, char **argv)
 	};
 	struct ctl ctl = { .root = { .fd = -1 }, .ksm = { .fd = -1 } };
 	int c;
-	while ((c = getopt_long(argc, argv, "+hV", options, NULL)) != -1) {
+	opterr = 0; /* ctl_bad_option says it */
+	while ((c = getopt_long(argc, argv, "+:hV", options, NULL)) != -1) {
 		switch (c) {
 		case 'r':
 			ctl.prefix = optarg;
@@ -76,7 +77,7 @@ int main(int argc, char **argv)
 			puts("ksmctl " KSM_VERSION);
 			return finish_output(CTL_OK);
 		default:
-			return ctl_usage(NULL, NULL);
+			return ctl_bad_option(NULL, c, argv);
 		}
 	}
 	if (optind == argc) {
@@ -91,7 +92,8 @@ int main(int argc, char **argv)
 		argv += optind;
 		optind = 0; /* the verb parses its own options, from the start */
 		if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-			printf("Usage: ksmctl %s %s\n\n%s\n", name, verbs[i].args, verbs[i].help);
+			printf("Usage: ksmctl %s%s%s\n\n%s\n", name, *verbs[i].args ? " " : "",
+				verbs[i].args, verbs[i].help);
 			return finish_output(CTL_OK);
 		}
 		int code = verbs[i].run(&ctl, argc, argv);

@@ -82,9 +82,9 @@ int run_run(struct ctl *ctl, int argc, char **argv)
 	bool verbose = false;
 	int c;
 	(void)ctl;
-	while ((c = getopt_long(argc, argv, "+v", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:v", options, NULL)) != -1) {
 		if (c != 'v')
-			return ctl_usage("run", NULL);
+			return ctl_bad_option("run", c, argv);
 		verbose = true;
 	}
 	if (optind == argc)

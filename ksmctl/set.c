@@ -34,7 +34,8 @@ static int parse_assignment(char *text, struct request *request)
 		return ctl_usage("set", "%s is a counter and cannot be set", text);
 	const char *value = equals + 1;
 	const struct ksm_key_info *info = &ksm_keys[key];
-	if (ksm_parse((enum ksm_key)key, value, strlen(value), &request->value[key]) ||
+	if (strpbrk(value, "[]\n") || /* only the kernel writes these */
+		ksm_parse((enum ksm_key)key, value, strlen(value), &request->value[key]) ||
 		request->value[key] < info->min || request->value[key] > info->max) {
 		if (key == KSM_ADVISOR_MODE)
 			return ctl_usage(
@@ -145,13 +146,13 @@ int set_run(struct ctl *ctl, int argc, char **argv)
 	struct request request = { 0 };
 	struct ksm_state before;
 	int c;
-	while ((c = getopt_long(argc, argv, "+f", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:f", options, NULL)) != -1) {
 		if (c == 'u')
 			request.unmerge_first = true;
 		else if (c == 'f')
 			request.force = true;
 		else
-			return ctl_usage("set", NULL);
+			return ctl_bad_option("set", c, argv);
 	}
 	if (optind == argc)
 		return ctl_usage("set", "set needs at least one KEY=VALUE");
@@ -168,13 +169,7 @@ int set_run(struct ctl *ctl, int argc, char **argv)
 	if (code)
 		return code;
 	code = apply(ctl, &request, &before);
-	if (code) {
-		enum ksm_key failed = KSM_RUN;
-		int err = ksm_restore(&ctl->ksm, &before, &failed);
-		/* What could not be written cannot be restored either, and needs no second complaint. */
-		if (err && err != -EACCES && err != -EROFS && err != -EPERM)
-			ctl_error("and %s could not be put back: %s", ksm_keys[failed].name,
-				strerror(-err));
-	}
+	if (code)
+		ctl_put_back(ctl, &before);
 	return code;
 }

@@ -37,12 +37,14 @@ int start_run(struct ctl *ctl, int argc, char **argv)
 			  "turn it off with 'ksmctl set advisor_mode=none'");
 		return CTL_REFUSED;
 	}
-	for (int i = 1; i < argc; i++) {
+	struct ksm_state before;
+	ksm_read(&ctl->ksm, &before);
+	for (int i = 1; i < argc && !code; i++)
 		code = ctl_set(ctl, keys[i - 1], values[i - 1]);
-		if (code)
-			return code;
-	}
-	code = ctl_set(ctl, KSM_RUN, KSM_RUN_MERGE);
+	if (!code)
+		code = ctl_set(ctl, KSM_RUN, KSM_RUN_MERGE);
+	if (code)
+		ctl_put_back(ctl, &before);
 	if (!code && !ksm_get(&ctl->ksm, KSM_PAGES_TO_SCAN, &values[0]) && values[0] == 0)
 		ctl_error(
 			"note: pages_to_scan is 0, so nothing is scanned; try 'ksmctl start 1000'");

@@ -55,9 +55,9 @@ static int parse(int argc, char **argv, bool *json, int64_t *count, struct state
 	int c;
 	dir->fd = dir->lock_fd = -1;
 	while ((c = getopt_long(argc, argv,
-			count  ? "+c:Jn:"
-			: json ? "+c:J"
-			       : "+c:",
+			count  ? "+:c:Jn:"
+			: json ? "+:c:J"
+			       : "+:c:",
 			options, NULL)) != -1) {
 		if (c == 'c') {
 			path = optarg;
@@ -68,7 +68,7 @@ static int parse(int argc, char **argv, bool *json, int64_t *count, struct state
 			if (file_parse_i64(optarg, strlen(optarg), count) || *count < 1)
 				return ctl_usage(argv[0], "'%s' is not a number of lines", optarg);
 		} else {
-			return ctl_usage(argv[0], NULL);
+			return ctl_bad_option(argv[0], c, argv);
 		}
 	}
 	if (optind < argc)

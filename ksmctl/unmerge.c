@@ -106,9 +106,9 @@ int unmerge_run(struct ctl *ctl, int argc, char **argv)
 	};
 	bool force = false;
 	int c;
-	while ((c = getopt_long(argc, argv, "+f", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:f", options, NULL)) != -1) {
 		if (c != 'f')
-			return ctl_usage("unmerge", NULL);
+			return ctl_bad_option("unmerge", c, argv);
 		force = true;
 	}
 	if (optind < argc)

@@ -81,7 +81,7 @@ static bool areas(const struct entry *e, int64_t *value)
 static bool mergeable_areas(const struct entry *e, int64_t *value)
 {
 	*value = e->sum.mergeable_areas;
-	return !e->smaps_error;
+	return !e->smaps_error && e->sum.has_vmflags;
 }
 
 static bool pid(const struct entry *e, int64_t *value)
@@ -129,7 +129,7 @@ static const char *opted(const struct entry *e)
 {
 	if (ksm_field(e, PROC_KSM_MERGE_ANY) && e->ksm.merge_any)
 		return "prctl";
-	if (e->smaps_error)
+	if (e->smaps_error || !e->sum.has_vmflags)
 		return NULL;
 	return e->sum.mergeable_areas ? "madvise" : "no";
 }

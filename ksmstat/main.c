@@ -56,6 +56,19 @@ static int usage(void)
 	return STAT_USAGE;
 }
 
+/* Say which option getopt_long did not take: its result was '?' or ':'. */
+static int bad_option(int result, char **argv)
+{
+	const char *last = argv[optind - 1];
+	char letter[3] = { '-', (char)optopt, '\0' };
+	const char *option = last && !strncmp(last, "--", 2) ? last : letter;
+	if (result == ':')
+		error("option '%s' requires an argument", option);
+	else
+		error("unrecognized option '%s'", option);
+	return usage();
+}
+
 static void print_help(void)
 {
 	fputs("Usage: ksmstat [OPTION...]\n\n"
@@ -80,7 +93,7 @@ static void print_help(void)
 		printf("  %-10s %s\n", columns[i].name, columns[i].help);
 	fputs("\nExit codes: 0 shown, 1 failed, 2 wrong arguments, 32 none and 64 only some of "
 	      "the\n"
-	      "processes of -p found. More in ksmstat(8).\n",
+	      "the processes of -p found. More in ksmstat(8).\n",
 		stdout);
 }
 
@@ -134,7 +147,7 @@ static int parse_sort(struct options *options, const char *name)
 enum { OPT_SORT = 256, OPT_CLASSIC, OPT_ESTIMATE, OPT_ROOT };
 
 /* Returns an exit code, or -1 to go on. */
-static int parse_option(struct options *options, int c)
+static int parse_option(struct options *options, int c, char **argv)
 {
 	int code = STAT_OK;
 	switch (c) {
@@ -181,7 +194,7 @@ static int parse_option(struct options *options, int c)
 		puts("ksmstat " KSM_VERSION);
 		return STAT_OK;
 	default:
-		return usage();
+		return bad_option(c, argv);
 	}
 	return code == STAT_OK ? -1 : code;
 }
@@ -207,8 +220,9 @@ static int parse_options(struct options *options, int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
-	while ((c = getopt_long(argc, argv, "p:o:tbnJrPhV", long_options, NULL)) != -1) {
-		int code = parse_option(options, c);
+	opterr = 0; /* bad_option says it */
+	while ((c = getopt_long(argc, argv, ":p:o:tbnJrPhV", long_options, NULL)) != -1) {
+		int code = parse_option(options, c, argv);
 		if (code >= 0)
 			return code;
 	}

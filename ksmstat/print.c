@@ -54,8 +54,14 @@ static int set_cell(struct libscols_line *line, size_t at, const struct print_op
 	return options->form == PRINT_JSON ? 0 : scols_line_set_data(line, at, "-");
 }
 
+static bool is_shown(
+	const struct entry *entry, const struct print_options *options, bool show_unreadable)
+{
+	return !entry->smaps_error || show_unreadable || options->form == PRINT_JSON;
+}
+
 static int add_total(struct libscols_table *table, const struct entry_list *list,
-	const struct print_options *options)
+	bool show_unreadable, const struct print_options *options)
 {
 	struct libscols_line *line = scols_table_new_line(table, NULL);
 	if (!line)
@@ -68,7 +74,9 @@ static int add_total(struct libscols_table *table, const struct entry_list *list
 		if (i == 0 || !column->adds_up)
 			continue;
 		for (size_t n = 0; n < list->count; n++) {
-			if (column->number(&list->entries[n], &value))
+			const struct entry *entry = &list->entries[n];
+			if (is_shown(entry, options, show_unreadable) &&
+				column->number(entry, &value))
 				total += value;
 		}
 		int err = set_number(line, i, options, column, total);
@@ -84,7 +92,7 @@ static int fill(struct libscols_table *table, const struct entry_list *list,
 	int err = add_columns(table, options);
 	for (size_t n = 0; n < list->count && !err; n++) {
 		const struct entry *entry = &list->entries[n];
-		if (entry->smaps_error && !show_unreadable && options->form != PRINT_JSON)
+		if (!is_shown(entry, options, show_unreadable))
 			continue;
 		struct libscols_line *line = scols_table_new_line(table, NULL);
 		if (!line)
@@ -93,22 +101,39 @@ static int fill(struct libscols_table *table, const struct entry_list *list,
 			err = set_cell(line, i, options, entry);
 	}
 	if (!err && options->total && options->form != PRINT_JSON)
-		err = add_total(table, list, options);
+		err = add_total(table, list, show_unreadable, options);
 	return err;
 }
 
-int print_entries(
-	const struct entry_list *list, const struct print_options *options, bool show_unreadable)
+/* An object has each key once. */
+static struct column_choice without_repeats(const struct column_choice *all)
 {
+	struct column_choice once = { .count = 0 };
+	for (size_t i = 0; i < all->count; i++) {
+		bool known = false;
+		for (size_t k = 0; k < once.count; k++)
+			known |= once.column[k] == all->column[i];
+		if (!known)
+			once.column[once.count++] = all->column[i];
+	}
+	return once;
+}
+
+int print_entries(
+	const struct entry_list *list, const struct print_options *asked, bool show_unreadable)
+{
+	struct print_options options = *asked;
 	struct libscols_table *table = scols_new_table();
 	if (!table)
 		return -ENOMEM;
+	if (options.form == PRINT_JSON)
+		options.columns = without_repeats(&asked->columns);
 	scols_table_set_name(table, "processes");
-	scols_table_enable_json(table, options->form == PRINT_JSON);
-	scols_table_enable_raw(table, options->form == PRINT_RAW);
-	scols_table_enable_export(table, options->form == PRINT_PAIRS);
-	scols_table_enable_noheadings(table, options->no_headings);
-	int err = fill(table, list, options, show_unreadable);
+	scols_table_enable_json(table, options.form == PRINT_JSON);
+	scols_table_enable_raw(table, options.form == PRINT_RAW);
+	scols_table_enable_export(table, options.form == PRINT_PAIRS);
+	scols_table_enable_noheadings(table, options.no_headings);
+	int err = fill(table, list, &options, show_unreadable);
 	if (!err)
 		err = scols_print_table(table);
 	scols_unref_table(table);

@@ -23,7 +23,7 @@ struct print_options {
  * show_unreadable is set, and have nulls in JSON. Returns 0 or -errno.
  */
 int print_entries(
-	const struct entry_list *list, const struct print_options *options, bool show_unreadable);
+	const struct entry_list *list, const struct print_options *asked, bool show_unreadable);
 
 /* "name(pid) code:(p=.., s=..) data:(p=.., s=..) total=.." in kB, a line each. */
 void print_classic(const struct entry_list *list);

@@ -27,8 +27,8 @@ static size_t utf8_length(const unsigned char *p)
 		code < 0xa0)
 		return 0;
 	/* Characters that turn the direction of writing can disguise a line. */
-	if ((code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-		(code >= 0x2066 && code <= 0x2069))
+	if (code == 0x61c || (code >= 0x200e && code <= 0x200f) ||
+		(code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069))
 		return 0;
 	return len;
 }
@@ -59,7 +59,8 @@ const char *text_size(int64_t bytes, char *buf, size_t size)
 	static const char units[] = "BKMGTPE";
 	double value = (double)bytes;
 	size_t unit = 0;
-	while ((value >= 1023.95 || value <= -1023.95) && unit < sizeof(units) - 2) {
+	/* From 1023.5 on it would be rounded to 1024 of this unit. */
+	while ((value >= 1023.5 || value <= -1023.5) && unit < sizeof(units) - 2) {
 		value /= 1024;
 		unit++;
 	}

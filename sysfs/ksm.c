@@ -147,6 +147,8 @@ int ksm_set(const struct ksm *ksm, enum ksm_key key, int64_t value)
 		file_write(ksm->fd, ksm_keys[key].name, ksm_format(key, value, text, sizeof(text)));
 	if (!err)
 		err = ksm_get(ksm, key, &now);
+	if (!err && key == KSM_RUN)
+		now &= ~(int64_t)KSM_RUN_OFFLINE;
 	if (!err && now != value)
 		err = -EBADE;
 	return err;
@@ -162,15 +164,19 @@ int ksm_restore(const struct ksm *ksm, const struct ksm_state *saved, enum ksm_k
 	int first = 0;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		enum ksm_key key = order[i];
-		int64_t now;
+		int64_t now, wanted = saved->value[key];
 		if (!ksm_has(saved, key))
 			continue;
 		if (key == KSM_PAGES_TO_SCAN && ksm_has(saved, KSM_ADVISOR_MODE) &&
 			saved->value[KSM_ADVISOR_MODE] != KSM_ADVISOR_NONE)
 			continue;
 		int err = ksm_get(ksm, key, &now);
-		if (!err && now != saved->value[key])
-			err = ksm_set(ksm, key, saved->value[key]);
+		if (!err && key == KSM_RUN) {
+			now &= ~(int64_t)KSM_RUN_OFFLINE;
+			wanted &= ~(int64_t)KSM_RUN_OFFLINE;
+		}
+		if (!err && now != wanted)
+			err = ksm_set(ksm, key, wanted);
 		if (err && !first) {
 			first = err;
 			if (failed)

@@ -40,8 +40,8 @@ enum ksm_key {
 	KSM_KEYS
 };
 
-/* Values of KSM_RUN. While memory goes offline the kernel may report others. */
-enum { KSM_RUN_STOP = 0, KSM_RUN_MERGE = 1, KSM_RUN_UNMERGE = 2 };
+/* Values of KSM_RUN. OFFLINE is a bit that the kernel adds for as long as memory goes offline. */
+enum { KSM_RUN_STOP = 0, KSM_RUN_MERGE = 1, KSM_RUN_UNMERGE = 2, KSM_RUN_OFFLINE = 4 };
 /* Values of KSM_ADVISOR_MODE; OTHER is a word that this version does not know. */
 enum { KSM_ADVISOR_NONE = 0, KSM_ADVISOR_SCAN_TIME = 1, KSM_ADVISOR_OTHER = 2 };
 

@@ -44,9 +44,15 @@ void ksmd_close(struct ksmd *ksmd)
 int ksmd_cpu_ns(const struct ksmd *ksmd, uint64_t *cpu_ns)
 {
 	char buf[128];
+	/* Absent, or all zeros, where the kernel keeps no such statistics. */
 	ssize_t len = file_read(ksmd->fd, "schedstat", buf, sizeof(buf));
+	uint64_t ns = 0;
 	if (len >= 0)
-		return file_find_u64(buf, (size_t)len, "", cpu_ns);
+		file_find_u64(buf, (size_t)len, "", &ns);
+	if (ns > 0) {
+		*cpu_ns = ns;
+		return 0;
+	}
 
 	struct proc proc = { .pid = ksmd->pid, .fd = ksmd->fd };
 	struct proc_stat stat;

@@ -38,13 +38,14 @@ int mem_read_info(const struct root *root, struct mem_info *info)
 static int parse_pressure_line(const char *line, uint32_t *avg10_centi, uint64_t *total_us)
 {
 	unsigned whole, hundredths;
-	unsigned long long total;
-	if (sscanf(line, "%*s avg10=%u.%2u avg60=%*s avg300=%*s total=%llu", &whole, &hundredths,
-		    &total) != 3 ||
-		whole > 100)
+	int end = 0;
+	if (sscanf(line, "%*s avg10=%3u.%2u avg60=%*s avg300=%*s %n", &whole, &hundredths, &end) !=
+			2 ||
+		end == 0 || whole > 100)
+		return -EINVAL;
+	if (file_find_u64(line + end, strlen(line + end), "total=", total_us))
 		return -EINVAL;
 	*avg10_centi = whole * 100 + hundredths;
-	*total_us = total;
 	return 0;
 }
 

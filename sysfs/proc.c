@@ -80,6 +80,30 @@ void proc_walk_close(struct proc_walk *walk)
 	walk->dir = NULL;
 }
 
+int proc_each_thread(const struct proc *proc, const char *name, proc_thread_visit visit, void *data)
+{
+	int fd = openat(proc->fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	DIR *dir = fdopendir(fd);
+	if (!dir) {
+		int err = -errno;
+		close(fd);
+		return err;
+	}
+	int result = 0;
+	const struct dirent *entry;
+	while (result == 0 && (entry = readdir(dir))) {
+		char path[64];
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%.20s/%.32s", entry->d_name, name);
+		result = visit(fd, path, data);
+	}
+	closedir(dir);
+	return result;
+}
+
 int proc_parse_stat(const char *text, size_t len, struct proc_stat *stat)
 {
 	const char *open = memchr(text, '(', len), *close = memrchr(text, ')', len);
@@ -206,6 +230,20 @@ int proc_parse_ksm_stat(const char *text, size_t len, struct proc_ksm *ksm)
 	return 0;
 }
 
+struct ksm_text {
+	char *buf;
+	size_t size;
+	ssize_t len;
+};
+
+/* A visitor that ends at the first thread whose file is not empty. */
+static int first_text(int task_fd, const char *path, void *data)
+{
+	struct ksm_text *text = data;
+	text->len = file_read(task_fd, path, text->buf, text->size);
+	return text->len > 0;
+}
+
 int proc_read_ksm_stat(const struct proc *proc, struct proc_ksm *ksm)
 {
 	char buf[1024];
@@ -213,12 +251,18 @@ int proc_read_ksm_stat(const struct proc *proc, struct proc_ksm *ksm)
 	ssize_t len = file_read(proc->fd, "ksm_stat", buf, sizeof(buf));
 	if (len < 0 && len != -ENOENT)
 		return (int)len;
-	/* Kernel threads and zombies have empty files: no field is present then. */
+	/* Empty where the main thread has exited; and for kernel threads, where all threads' are. */
+	struct ksm_text text = { buf, sizeof(buf), 0 };
+	if (len == 0 && proc_each_thread(proc, "ksm_stat", first_text, &text) > 0)
+		len = text.len;
 	int err = len > 0 ? proc_parse_ksm_stat(buf, (size_t)len, &out) : 0;
 	if (err)
 		return err;
 	if (!(out.present & PROC_KSM_MERGING)) {
 		ssize_t pages_len = file_read(proc->fd, "ksm_merging_pages", buf, sizeof(buf));
+		if (pages_len == 0 &&
+			proc_each_thread(proc, "ksm_merging_pages", first_text, &text) > 0)
+			pages_len = text.len;
 		if (pages_len < 0 && len < 0)
 			return (int)pages_len;
 		if (pages_len > 0 && !file_parse_i64(buf, (size_t)pages_len, &out.merging_pages))

@@ -30,6 +30,15 @@ int proc_walk_open(struct proc_walk *walk, const struct root *root);
 int proc_walk_next(struct proc_walk *walk, struct proc *proc);
 void proc_walk_close(struct proc_walk *walk);
 
+/*
+ * Visit the threads of a process: its task directory, and a path below that to the thread's own
+ * file `name`. Ends when the visitor returns other than 0, and returns that; else 0 or -errno.
+ * For a process whose main thread has exited: its other threads still show what it has.
+ */
+typedef int (*proc_thread_visit)(int task_fd, const char *path, void *data);
+int proc_each_thread(
+	const struct proc *proc, const char *name, proc_thread_visit visit, void *data);
+
 #define PROC_COMM_MAX 64
 
 struct proc_stat {

@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sysfs/smaps.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -135,7 +134,7 @@ static void parse_field(struct smaps_parser *parser, const char *line, size_t le
 		parser->next = i + 1;
 		return;
 	}
-	if (len > 8 && !memcmp(line, "VmFlags:", 8))
+	if (len >= 8 && !memcmp(line, "VmFlags:", 8))
 		parse_flags(line + 8, line + len, area);
 }
 
@@ -221,44 +220,39 @@ static int read_path(int dirfd, const char *path, smaps_visit visit, void *data,
 	return err;
 }
 
-/* All threads share the memory: take the first one that still has any. */
-static int read_any_thread(const struct proc *proc, smaps_visit visit, void *data)
+struct thread_read {
+	smaps_visit visit;
+	void *data;
+	int err;
+};
+
+/* All threads share the memory: end at the first one that still has any. */
+static int read_thread(int task_fd, const char *path, void *data)
 {
-	int fd = openat(proc->fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	DIR *dir = fdopendir(fd);
-	if (!dir) {
-		int err = -errno;
-		close(fd);
-		return err;
-	}
-	int err = 0;
+	struct thread_read *read = data;
 	bool empty = true;
-	const struct dirent *entry;
-	while (empty && !err && (entry = readdir(dir))) {
-		char path[32];
-		if (entry->d_name[0] == '.' ||
-			snprintf(path, sizeof(path), "%.20s/smaps", entry->d_name) < 0)
-			continue;
-		err = read_path(fd, path, visit, data, &empty);
-		if (err == -ESRCH) /* this thread left; another may serve */
-			err = 0;
-	}
-	closedir(dir);
-	return err;
+	int err = read_path(task_fd, path, read->visit, read->data, &empty);
+	if (err == -ESRCH) /* this thread left; another may serve */
+		return 0;
+	read->err = err;
+	return err || !empty;
 }
 
 int smaps_read(const struct proc *proc, smaps_visit visit, void *data)
 {
 	bool empty = true;
 	int err = read_path(proc->fd, "smaps", visit, data, &empty);
-	return !err && empty ? read_any_thread(proc, visit, data) : err;
+	if (err || !empty)
+		return err;
+	struct thread_read read = { visit, data, 0 };
+	err = proc_each_thread(proc, "smaps", read_thread, &read);
+	return err < 0 ? err : read.err;
 }
 
 static uint64_t field(const struct smaps_area *area, enum smaps_field f)
 {
-	return area->seen & 1u << f ? area->kib[f] : 0;
+	uint64_t kib = area->seen & 1u << f ? area->kib[f] : 0;
+	return kib < SMAPS_KIB_MAX ? kib : SMAPS_KIB_MAX;
 }
 
 /*
@@ -275,6 +269,11 @@ static uint64_t saved_kib(const struct smaps_area *area)
 	return missing < ksm ? missing : ksm;
 }
 
+static void add(uint64_t *sum, uint64_t kib)
+{
+	*sum = kib > SMAPS_KIB_MAX - *sum ? SMAPS_KIB_MAX : *sum + kib;
+}
+
 int smaps_add(const struct smaps_area *area, void *data)
 {
 	struct smaps_sum *sum = data;
@@ -284,23 +283,25 @@ int smaps_add(const struct smaps_area *area, void *data)
 	sum->areas++;
 	sum->mergeable_areas += (area->bits & SMAPS_MERGEABLE) != 0;
 	sum->seen |= area->seen;
+	sum->has_vmflags |= (area->bits & SMAPS_HAS_VMFLAGS) != 0;
 	if (area->bits & SMAPS_EXEC) {
-		sum->code_private_kib += priv;
-		sum->code_shared_kib += shared;
+		add(&sum->code_private_kib, priv);
+		add(&sum->code_shared_kib, shared);
 	} else {
-		sum->data_private_kib += priv;
-		sum->data_shared_kib += shared;
+		add(&sum->data_private_kib, priv);
+		add(&sum->data_shared_kib, shared);
 	}
-	sum->rss_kib += field(area, SMAPS_RSS);
-	sum->pss_kib += field(area, SMAPS_PSS);
-	sum->uss_kib += priv;
-	sum->swap_kib += field(area, SMAPS_SWAP);
-	sum->dirty_kib += field(area, SMAPS_PRIVATE_DIRTY) + field(area, SMAPS_SHARED_DIRTY);
-	sum->anonymous_kib += field(area, SMAPS_ANONYMOUS);
-	sum->huge_kib += field(area, SMAPS_ANON_HUGE) + field(area, SMAPS_SHMEM_PMD) +
-			 field(area, SMAPS_FILE_PMD) + field(area, SMAPS_SHARED_HUGETLB) +
-			 field(area, SMAPS_PRIVATE_HUGETLB);
-	sum->ksm_kib += field(area, SMAPS_KSM);
-	sum->saved_kib += saved_kib(area);
+	add(&sum->rss_kib, field(area, SMAPS_RSS));
+	add(&sum->pss_kib, field(area, SMAPS_PSS));
+	add(&sum->uss_kib, priv);
+	add(&sum->swap_kib, field(area, SMAPS_SWAP));
+	add(&sum->dirty_kib, field(area, SMAPS_PRIVATE_DIRTY) + field(area, SMAPS_SHARED_DIRTY));
+	add(&sum->anonymous_kib, field(area, SMAPS_ANONYMOUS));
+	add(&sum->huge_kib, field(area, SMAPS_ANON_HUGE) + field(area, SMAPS_SHMEM_PMD) +
+				    field(area, SMAPS_FILE_PMD) +
+				    field(area, SMAPS_SHARED_HUGETLB) +
+				    field(area, SMAPS_PRIVATE_HUGETLB));
+	add(&sum->ksm_kib, field(area, SMAPS_KSM));
+	add(&sum->saved_kib, saved_kib(area));
 	return 0;
 }

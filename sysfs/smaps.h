@@ -76,10 +76,14 @@ int smaps_finish(struct smaps_parser *parser, smaps_visit visit, void *data);
  */
 int smaps_read(const struct proc *proc, smaps_visit visit, void *data);
 
+/* No machine has as much, and four such sums in bytes still fit into a signed number. */
+#define SMAPS_KIB_MAX ((UINT64_C(1) << 51) - 1)
+
 /* Sums over all areas of one process, in KiB. Code is memory of executable areas, data all other. */
 struct smaps_sum {
 	unsigned areas, mergeable_areas;
-	unsigned seen; /* fields that at least one area had */
+	unsigned seen;	  /* fields that at least one area had */
+	bool has_vmflags; /* at least one area had them: else "mergeable" is not known */
 	uint64_t code_private_kib, code_shared_kib;
 	uint64_t data_private_kib, data_shared_kib;
 	uint64_t rss_kib, pss_kib, uss_kib, swap_kib, dirty_kib, anonymous_kib;
