@@ -7,6 +7,9 @@ BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+PKGDIR ?= $(LIBDIR)/pkgconfig
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSCONFDIR ?= /etc
 VERSION := 0.1.0
 SOVERSION := 0
 
@@ -104,18 +107,21 @@ asan:
 	@$(MAKE) --no-print-directory B=$B/asan check \
 		LDFLAGS="$(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer $(SANITIZE)"
 install: all $B/ksmreg.pc
-	install -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
+	install -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(PKGDIR) $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)
 	install -m 755 $B/ksmctl $(DESTDIR)$(SBINDIR)
 	install -m 755 $B/ksmstat $(DESTDIR)$(BINDIR)
 	install -m 644 $B/libksmreg.so.$(SOVERSION) $B/libksmreg.a $B/libksmreg-preload.so $(DESTDIR)$(LIBDIR)
 	ln -sf libksmreg.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libksmreg.so
 	install -m 644 libksmreg/ksmreg.h $(DESTDIR)$(INCLUDEDIR)
-	install -m 644 $B/ksmreg.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -m 644 $B/ksmreg.pc $(DESTDIR)$(PKGDIR)
+	sed 's|@SBINDIR@|$(SBINDIR)|' docs/ksmctl.service.in >$(DESTDIR)$(UNITDIR)/ksmctl.service
+	test -e $(DESTDIR)$(SYSCONFDIR)/ksmctl.conf || install -m 644 docs/ksmctl.conf $(DESTDIR)$(SYSCONFDIR)
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
-uninstall:
-	rm -f $(addprefix $(DESTDIR),$(SBINDIR)/ksmctl $(BINDIR)/ksmstat $(INCLUDEDIR)/ksmreg.h \
-		$(LIBDIR)/pkgconfig/ksmreg.pc $(foreach l,.so .so.$(SOVERSION) .a -preload.so,$(LIBDIR)/libksmreg$l) \
+uninstall: # a configuration that was changed stays
+	rm -f $(addprefix $(DESTDIR),$(SBINDIR)/ksmctl $(BINDIR)/ksmstat $(INCLUDEDIR)/ksmreg.h $(PKGDIR)/ksmreg.pc \
+		$(UNITDIR)/ksmctl.service $(foreach l,.so .so.$(SOVERSION) .a -preload.so,$(LIBDIR)/libksmreg$l) \
 		$(foreach m,$(MAN),$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m)))
+	! cmp -s docs/ksmctl.conf $(DESTDIR)$(SYSCONFDIR)/ksmctl.conf || rm $(DESTDIR)$(SYSCONFDIR)/ksmctl.conf
 clean:
 	rm -rf $B
 -include $(shell find $O -name '*.d' 2>/dev/null)

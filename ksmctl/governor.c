@@ -5,53 +5,82 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+#include "ksmctl/math64.h"
 #include "sysfs/mem.h"
+
+#define STALL_WINDOW_MS 500
+#define MACHINE_EVERY_MS 150
+#define WATCH_LEAST_MS 200
 
 static int64_t value_or(const struct ksm_state *state, enum ksm_key key, int64_t missing)
 {
 	return ksm_has(state, key) ? state->value[key] : missing;
 }
 
-static void make_sample(struct governor *governor, int64_t now_ms)
+/*
+ * The share of time that tasks waited for a CPU, in percent x 100, since half a second ago or a
+ * little more. The kernel's shortest average, over ten seconds, would tell a start long after it.
+ */
+static int64_t cpu_stall_centi(struct governor *governor, uint64_t total_us, int64_t now_ms)
 {
-	struct policy_sample *sample = &governor->sample;
+	int64_t elapsed_ms = now_ms - governor->stall_since_ms;
+	if (!governor->stall_since_ms || total_us < governor->stall_total_us) {
+		governor->stall_centi = 0;
+	} else if (elapsed_ms < STALL_WINDOW_MS) {
+		return governor->stall_centi;
+	} else {
+		int64_t stalled_us = (int64_t)(total_us - governor->stall_total_us);
+		governor->stall_centi = stalled_us * 10 / elapsed_ms;
+	}
+	governor->stall_total_us = total_us;
+	governor->stall_since_ms = now_ms;
+	return governor->stall_centi;
+}
+
+/* What the policy looks at; the other files are not read at every look. */
+static const enum ksm_key looked_at[] = { KSM_RUN, KSM_PAGES_TO_SCAN, KSM_SLEEP_MILLISECS,
+	KSM_SMART_SCAN, KSM_USE_ZERO_PAGES, KSM_ADVISOR_MODE, KSM_PAGES_SHARED, KSM_PAGES_SHARING,
+	KSM_ZERO_PAGES, KSM_PAGES_UNSHARED, KSM_PAGES_VOLATILE, KSM_PAGES_SCANNED, KSM_FULL_SCANS,
+	KSM_GENERAL_PROFIT };
+
+static void sample_ksm(const struct governor *governor, struct policy_sample *sample)
+{
 	struct ksm_state ksm;
-	struct mem_info mem;
-	struct mem_pressure memory, cpu;
 	uint64_t cpu_ns;
 
-	ksm_read(governor->ksm, &ksm);
-	*sample = (struct policy_sample){
-		.now_ms = now_ms,
-		.stale = !ksm_has(&ksm, KSM_RUN) || !ksm_has(&ksm, KSM_PAGES_SHARING) ||
-			 !ksm_has(&ksm, KSM_FULL_SCANS),
-		.run = value_or(&ksm, KSM_RUN, -1),
-		.pages_to_scan = value_or(&ksm, KSM_PAGES_TO_SCAN, -1),
-		.sleep_ms = value_or(&ksm, KSM_SLEEP_MILLISECS, -1),
-		.smart_scan = value_or(&ksm, KSM_SMART_SCAN, -1),
-		.use_zero_pages = value_or(&ksm, KSM_USE_ZERO_PAGES, -1),
-		.advisor = value_or(&ksm, KSM_ADVISOR_MODE, -1),
-		.pages_shared = value_or(&ksm, KSM_PAGES_SHARED, -1),
-		.pages_sharing = value_or(&ksm, KSM_PAGES_SHARING, -1),
-		.zero_pages = value_or(&ksm, KSM_ZERO_PAGES, -1),
-		.pages_unshared = value_or(&ksm, KSM_PAGES_UNSHARED, -1),
-		.pages_volatile = value_or(&ksm, KSM_PAGES_VOLATILE, -1),
-		.pages_skipped = value_or(&ksm, KSM_PAGES_SKIPPED, -1),
-		.pages_scanned = value_or(&ksm, KSM_PAGES_SCANNED, -1),
-		.full_scans = value_or(&ksm, KSM_FULL_SCANS, -1),
-		.profit_bytes = value_or(&ksm, KSM_GENERAL_PROFIT, INT64_MIN),
-		.ksmd_cpu_ns = -1,
-		.mem_total_kib = -1,
-		.mem_available_kib = -1,
-		.memory_psi_centi = -1,
-		.cpu_psi_centi = -1,
-		.registered_processes = governor->watch.processes,
-		.registered_kib = governor->watch.kib,
-		.news = governor->watch.news,
-		.look_now = governor->look_now,
-	};
+	for (int key = 0; key < KSM_KEYS; key++)
+		ksm.error[key] = -ENODATA;
+	for (size_t i = 0; i < sizeof(looked_at) / sizeof(*looked_at); i++)
+		ksm.error[looked_at[i]] =
+			ksm_get(governor->ksm, looked_at[i], &ksm.value[looked_at[i]]);
+	sample->stale = !ksm_has(&ksm, KSM_RUN) || !ksm_has(&ksm, KSM_PAGES_SHARING) ||
+			!ksm_has(&ksm, KSM_FULL_SCANS);
+	sample->run = value_or(&ksm, KSM_RUN, -1);
+	sample->pages_to_scan = value_or(&ksm, KSM_PAGES_TO_SCAN, -1);
+	sample->sleep_ms = value_or(&ksm, KSM_SLEEP_MILLISECS, -1);
+	sample->smart_scan = value_or(&ksm, KSM_SMART_SCAN, -1);
+	sample->use_zero_pages = value_or(&ksm, KSM_USE_ZERO_PAGES, -1);
+	sample->advisor = value_or(&ksm, KSM_ADVISOR_MODE, -1);
+	sample->pages_shared = value_or(&ksm, KSM_PAGES_SHARED, -1);
+	sample->pages_sharing = value_or(&ksm, KSM_PAGES_SHARING, -1);
+	sample->zero_pages = value_or(&ksm, KSM_ZERO_PAGES, -1);
+	sample->pages_unshared = value_or(&ksm, KSM_PAGES_UNSHARED, -1);
+	sample->pages_volatile = value_or(&ksm, KSM_PAGES_VOLATILE, -1);
+	sample->pages_scanned = value_or(&ksm, KSM_PAGES_SCANNED, -1);
+	sample->full_scans = value_or(&ksm, KSM_FULL_SCANS, -1);
+	sample->profit_bytes = value_or(&ksm, KSM_GENERAL_PROFIT, INT64_MIN);
+	sample->ksmd_cpu_ns = -1;
 	if (governor->ksmd.fd >= 0 && !ksmd_cpu_ns(&governor->ksmd, &cpu_ns))
 		sample->ksmd_cpu_ns = (int64_t)cpu_ns;
+}
+
+static void sample_machine(struct governor *governor, struct policy_sample *sample, int64_t now_ms)
+{
+	struct mem_info mem;
+	struct mem_pressure memory, cpu;
+
+	sample->mem_total_kib = sample->mem_available_kib = -1;
+	sample->memory_psi_centi = sample->cpu_psi_centi = -1;
 	if (!mem_read_info(governor->root, &mem)) {
 		sample->mem_total_kib = (int64_t)mem.total_kib;
 		sample->mem_available_kib = (int64_t)mem.available_kib;
@@ -59,7 +88,25 @@ static void make_sample(struct governor *governor, int64_t now_ms)
 	if (!mem_read_pressure(governor->root, "memory", &memory))
 		sample->memory_psi_centi = memory.some_avg10_centi;
 	if (!mem_read_pressure(governor->root, "cpu", &cpu))
-		sample->cpu_psi_centi = cpu.some_avg10_centi;
+		sample->cpu_psi_centi = cpu_stall_centi(governor, cpu.some_total_us, now_ms);
+	/* Processes that cannot be counted for want of memory are counted at the next look. */
+	watch_update(&governor->watch, now_ms);
+	sample->registered_processes = governor->watch.processes;
+	sample->registered_kib = governor->watch.kib;
+	sample->news = governor->watch.news;
+}
+
+/* Some looks come quickly, to catch the end of a pass: the machine need not be looked at in each. */
+static void make_sample(struct governor *governor, int64_t now_ms)
+{
+	struct policy_sample *sample = &governor->sample;
+	if (governor->machine_due_ms <= now_ms || governor->look_now) {
+		sample_machine(governor, sample, now_ms);
+		governor->machine_due_ms = now_ms + MACHINE_EVERY_MS;
+	}
+	sample_ksm(governor, sample);
+	sample->now_ms = now_ms;
+	sample->look_now = governor->look_now;
 }
 
 /* Write what differs. `run` goes last, so that ksmd never works at a rate meant for another phase. */
@@ -92,8 +139,6 @@ static int carry_out(struct governor *governor)
 
 int64_t governor_step(struct governor *governor, int64_t now_ms)
 {
-	/* Processes that cannot be counted for want of memory are counted at the next look. */
-	watch_update(&governor->watch, now_ms);
 	make_sample(governor, now_ms);
 	policy_step(&governor->config.policy, &governor->policy, &governor->sample,
 		&governor->decision);
@@ -104,7 +149,9 @@ int64_t governor_step(struct governor *governor, int64_t now_ms)
 		policy_forget_written(&governor->policy);
 		return governor->config.policy.rest_interval_ms;
 	}
-	return governor->decision.next_look_ms;
+	/* Young processes are looked at when it is their turn, which finds memory soon after a start. */
+	return min64(governor->decision.next_look_ms,
+		max64(governor->watch.due_ms - now_ms, WATCH_LEAST_MS));
 }
 
 static int get_nice(pid_t pid, int *nice)

@@ -24,6 +24,9 @@ struct governor {
 	struct policy_decision decision; /* and what came of it */
 	struct ksm_state first;
 	int first_nice;
+	int64_t machine_due_ms;
+	uint64_t stall_total_us; /* PSI of the CPU when its share was last taken */
+	int64_t stall_since_ms, stall_centi;
 	bool look_now;
 	int write_error; /* the last write's -errno, so that a failure is told once */
 	enum ksm_key write_failed;

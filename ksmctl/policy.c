@@ -29,6 +29,7 @@ enum {
 	OLD_UNMATCHED_PART = 32, /* fewer old pages without a partner are not worth a dearer pass */
 	BARREN_PART = 16,
 	BARREN_SCANNED_PART = 256,
+	MUCH_PART = 16,	    /* a pass that merged so much is followed by another at full speed */
 	CHANGED_PART = 64,  /* so much changed since the last pass asks for a second one */
 	DRY_PASSES_MAX = 4, /* a boost ends after so many passes without gain, arrivals or not */
 	BACKOFF_FIRST_MS = 5000,
@@ -36,8 +37,8 @@ enum {
 	PRESSURE_PAUSE_MS = 60 * 1000,
 	FULL_BOOST_PART = 8, /* arrivals of this part of all memory deserve the full boost */
 	/* Sleep and look that catch ksmd at the end of its pass, see may_park(). */
-	CATCH_SLEEP_MS = 40,
-	CATCH_LOOK_MS = 20,
+	CATCH_SLEEP_MS = 60,
+	CATCH_LOOK_MS = 40,
 	MILLION = 1000000,
 };
 
@@ -287,7 +288,7 @@ static bool pass_due(const struct policy_config *config, const struct policy_sta
 	int64_t wait_ms = (int64_t)config->pass_s * 1000;
 	int64_t paid_ms = mul_div64(state->pass_cost_ns, 1, max64(config->steady_cpu_ppm, 1));
 	if (sample->profit_bytes < 0 && sample->profit_bytes != INT64_MIN)
-		paid_ms = mul_div64(paid_ms, 8, 1);
+		paid_ms = mul_div64(paid_ms, 4, 1);
 	return rested_ms >= max64(wait_ms, paid_ms);
 }
 
@@ -321,8 +322,10 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 			park(state, sample);
 			return state->barren_boosts ? POLICY_R_NO_GAIN : POLICY_R_CONVERGED;
 		}
-		state->settle_ppm = (uint32_t)(boost_ppm(config, state, sample) / 2);
 		state->smart_off = false;
+		if (gain > scanned / MUCH_PART)
+			return POLICY_R_GAINING;
+		state->settle_ppm = (uint32_t)(boost_ppm(config, state, sample) / 2);
 		enter(state, sample, POLICY_SETTLE);
 		return POLICY_R_GAINING;
 	case POLICY_SETTLE:
@@ -347,7 +350,9 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 			enter(state, sample, POLICY_SETTLE);
 			return POLICY_R_DRIFT;
 		}
-		if (changed && state->dry_passes < WHOLE_PASSES)
+		state->whole_passes += whole;
+		state->changed |= changed;
+		if (state->changed && state->whole_passes < WHOLE_PASSES)
 			return POLICY_R_CHANGED; /* this pass took new checksums; the next may merge */
 		park(state, sample);
 		return is_blind(sample) ? POLICY_R_BLIND : POLICY_R_CONVERGED;
@@ -420,8 +425,9 @@ static enum policy_reason move(const struct policy_config *config, struct policy
 	}
 	if (state->phase == POLICY_PARKED && pass_due(config, state, sample)) {
 		enter(state, sample, POLICY_STEADY);
-		begin_pass(state, sample, true);
-		state->dry_passes = 0;
+		begin_pass(state, sample, state->parked_at_boundary);
+		state->dry_passes = state->whole_passes = 0;
+		state->changed = false;
 		state->smart_off = config->smart_scan == 2;
 		return POLICY_R_PASS_DUE;
 	}

@@ -27,7 +27,7 @@ struct policy_config {
 	uint32_t
 		pressure_psi_centi; /* memory "some" avg10 that counts as pressure, percent x 100 */
 	uint32_t pressure_available_permille; /* so does MemAvailable below this part of MemTotal */
-	uint32_t cpu_psi_centi;		      /* cpu "some" avg10 above which a boost is halved */
+	uint32_t cpu_psi_centi;		      /* cpu "some" above which a boost is halved */
 	uint32_t foreign_retry_s; /* how long to leave the kernel to another controller */
 	int8_t smart_scan;	  /* -1 leave as found, 0 off, 1 on, 2 managed */
 	int8_t use_zero_pages;	  /* -1 leave as found, 0 off, 1 on */
@@ -46,9 +46,10 @@ struct policy_sample {
 	int64_t profit_bytes; /* may be negative; INT64_MIN when absent */
 	int64_t ksmd_cpu_ns;  /* cumulative; -1 when ksmd cannot be seen */
 	int64_t mem_total_kib, mem_available_kib;
-	int64_t memory_psi_centi, cpu_psi_centi; /* "some" avg10, percent x 100 */
-	int64_t registered_processes;		 /* opted in now */
-	int64_t registered_kib;			 /* their resident size */
+	int64_t memory_psi_centi;     /* "some" avg10, percent x 100 */
+	int64_t cpu_psi_centi;	      /* "some" over the last second or so, percent x 100 */
+	int64_t registered_processes; /* opted in now */
+	int64_t registered_kib;	      /* their resident size */
 	int64_t news;  /* cumulative count of opt-ins, forks and execs of opted-in processes */
 	bool look_now; /* somebody asked for a boost */
 };
@@ -115,6 +116,7 @@ struct policy_state {
 	bool pass_whole; /* it began after the last news */
 	int64_t pass_saved_pages, pass_scanned_pages, pass_cpu_ns, pass_volatile_pages;
 	uint32_t whole_passes, dry_passes;
+	bool changed;	    /* a steady pass found much memory changed */
 	bool old_unmatched; /* there were pages without a partner before the boost */
 	bool smart_off;	    /* this pass looks at old pages too */
 

@@ -8,9 +8,8 @@ enum {
 	NS_PER_PAGE_FIRST = 3000, /* before anything was measured: a typical mixed pass */
 	NS_PER_PAGE_MIN = 100,
 	NS_PER_PAGE_MAX = 1000000,
-	PAGES_MIN = 1000, /* fewer tell nothing about the cost of one */
-	STRETCH_PERMILLE =
-		1500, /* a batch may get so much longer than wanted, to meet its budget */
+	PAGES_MIN = 1000,	 /* fewer tell nothing about the cost of one */
+	STRETCH_PERMILLE = 2500, /* a batch may get so much longer than wanted to meet its budget */
 	PERMILLE_MIN = 100,
 	PERMILLE_MAX = 4000,
 	SLEEP_MAX_MS = 60 * 1000,

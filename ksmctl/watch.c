@@ -18,6 +18,7 @@ enum {
 	/* A process is looked at after 1/4 of its age, so that its opting in and growth are seen in time. */
 	AGE_PART = 4,
 	LOOK_FIRST_MS = 200,
+	YOUNG_MS = 3000, /* and till then an update is asked for when its turn comes */
 	LOOK_OPTED_MS = 30 * 1000,
 	LOOK_OTHER_MS = 300 * 1000,
 	LOOKS_PER_UPDATE = 100, /* at about 5 us each */
@@ -200,16 +201,20 @@ static int walk(struct watch *watch, int64_t now_ms)
 	return 0;
 }
 
-static void sum_up(struct watch *watch)
+static void sum_up(struct watch *watch, int64_t now_ms)
 {
 	size_t unreadable = 0;
 	watch->processes = watch->kib = 0;
+	watch->due_ms = INT64_MAX;
 	for (size_t i = 0; i < watch->count; i++) {
-		unreadable += watch->table[i].unreadable;
-		if (!watch->table[i].opted)
+		const struct watched *watched = &watch->table[i];
+		unreadable += watched->unreadable;
+		if (now_ms - watched->since_ms < YOUNG_MS && watched->look_ms < watch->due_ms)
+			watch->due_ms = watched->look_ms;
+		if (!watched->opted)
 			continue;
 		watch->processes++;
-		watch->kib += watch->table[i].kib;
+		watch->kib += watched->kib;
 	}
 	/* Mostly closed to us, as without privileges: better to know nothing than to take it for none. */
 	if (unreadable * 2 > watch->count)
@@ -248,7 +253,7 @@ int watch_open(struct watch *watch, const struct root *root, bool use_connector,
 	int err = walk(watch, now_ms);
 	if (!err) /* the first look is at everybody */
 		look_at_due(watch, now_ms, INT_MAX);
-	sum_up(watch);
+	sum_up(watch, now_ms);
 	return err;
 }
 
@@ -275,6 +280,6 @@ int watch_update(struct watch *watch, int64_t now_ms)
 	if (!err && now_ms >= watch->walk_due_ms)
 		err = walk(watch, now_ms);
 	look_at_due(watch, now_ms, LOOKS_PER_UPDATE);
-	sum_up(watch);
+	sum_up(watch, now_ms);
 	return err;
 }

@@ -11,8 +11,10 @@
 #define SMAPS_COLUMN(name, expression, fields) \
 	static bool name(const struct entry *e, int64_t *value) \
 	{ \
-		*value = (int64_t)(expression)*1024; \
-		return !e->smaps_error && (e->sum.seen & (fields)) == (fields); \
+		uint64_t kib = (expression); \
+		*value = (int64_t)(kib * 1024); \
+		return !e->smaps_error && (e->sum.seen & (fields)) == (fields) && \
+		       kib <= INT64_MAX / 1024; \
 	}
 #define SEEN(field) (1u << (field))
 

@@ -91,9 +91,8 @@ static void print_help(void)
 		stdout);
 	for (size_t i = 0; i < columns_count; i++)
 		printf("  %-10s %s\n", columns[i].name, columns[i].help);
-	fputs("\nExit codes: 0 shown, 1 failed, 2 wrong arguments, 32 none and 64 only some of "
-	      "the\n"
-	      "the processes of -p found. More in ksmstat(8).\n",
+	fputs("\nExit codes: 0 shown, 1 failed, 2 wrong arguments, 32 none and 64 only some\n"
+	      "of the processes of -p found. More in ksmstat(8).\n",
 		stdout);
 }
 

@@ -137,9 +137,15 @@ static void arrivals_setup(struct sim *sim)
 	sim->end_ms = 900000;
 }
 
+/* A job too small to gain anything makes the boost for the next one wait, for up to 20 s here. */
+static void arrivals_check(struct sim *sim)
+{
+	scenario_settles_later(sim, 20);
+}
+
 const struct sim_scenario scenario_arrivals = { "arrivals",
 	"jobs come and go for 150 s, then nothing more", 400, arrivals_setup, arrivals_event,
-	scenario_settles };
+	arrivals_check };
 
 /* --- a server forks --- */
 

@@ -1,0 +1,28 @@
+# Benchmarks of the controllers on the real kernel, included by the top Makefile.
+# SPDX-License-Identifier: GPL-2.0-or-later
+# make bench-control                     short form, 80 s for each controller
+# make bench-control SECONDS=240         the long one
+# make bench-control BENCH_OPTIONS='--workload main,busy --repeat 3'    see $B/tests/bench/control --help
+BENCH_OBJECTS := $(patsubst %,$O/tests/bench/%.o,controller machine place report run series short workload)
+SECONDS ?= 80
+IDLE_SECONDS ?= 300
+
+$B/tests/bench/load: $O/tests/bench/load.o $B/libksmreg.a
+	@mkdir -p $(@D)
+	$Q$(link)
+$B/tests/bench/control $B/tests/bench/idle: $B/%: $O/%.o $(BENCH_OBJECTS) $O/all.a $B/libksmreg.a
+	@mkdir -p $(@D)
+	$Q$(link) -lm
+
+.PHONY: bench-programs bench-control bench-idle
+bench-programs: $B/ksmctl $B/tests/bench/load $B/tests/bench/control $B/tests/bench/idle
+bench-control:
+	@.ci/deps build bench
+	@$(MAKE) --no-print-directory bench-programs
+	@tests/bench/fetch-ksmtuned $B/bench/ksmtuned
+	$B/tests/bench/control --seconds $(SECONDS) --json $B/bench/control.json --csv $B/bench/control.csv $(BENCH_OPTIONS)
+	@tests/bench/plot $B/bench/control.csv $B/bench
+bench-idle:
+	@.ci/deps build
+	@$(MAKE) --no-print-directory bench-programs
+	$B/tests/bench/idle --seconds $(IDLE_SECONDS) $(BENCH_OPTIONS)
