@@ -39,7 +39,7 @@ $O/%.pic.o: %.c
 	$(SAY) CC $@
 	$Q$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
-ksmctl_CFLAGS = $(call pkg,cflags,libcap libmnl smartcols inih) -DKSM_LIBDIR='"$(LIBDIR)"'
+ksmctl_CFLAGS = $(call pkg,cflags,libcap libmnl smartcols inih) -DKSM_LIBDIR='"$(LIBDIR)"' -DKSM_SYSCONFDIR='"$(SYSCONFDIR)"'
 ksmstat_CFLAGS = $(call pkg,cflags,libcap smartcols libxxhash)
 tests_CFLAGS = $(call pkg,cflags,check)
 ksmctl_LIBS = $(call pkg,libs,libcap libmnl smartcols inih)

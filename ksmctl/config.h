@@ -8,7 +8,10 @@
 
 #include "ksmctl/policy.h"
 
-#define CONFIG_FILE "/etc/ksmctl.conf"
+#ifndef KSM_SYSCONFDIR
+#define KSM_SYSCONFDIR "/etc"
+#endif
+#define CONFIG_FILE KSM_SYSCONFDIR "/ksmctl.conf"
 #define CONFIG_NICE_KEEP 100 /* leave ksmd's niceness as it is */
 
 struct config {

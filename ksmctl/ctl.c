@@ -102,6 +102,20 @@ int ctl_open(struct ctl *ctl)
 	return err ? ctl_fail("cannot open", "/sys/kernel/mm/ksm", err) : CTL_OK;
 }
 
+int ctl_read_config(struct config *config, const char *path, bool given)
+{
+	char message[512];
+	config_defaults(config);
+	int err = config_read(config, path, message, sizeof(message));
+	if (!err || (err == -ENOENT && !given))
+		return CTL_OK;
+	if (err < 0)
+		ctl_error("cannot read %s: %s", path, strerror(-err));
+	else
+		ctl_error("%s:%d: %s", path, err, message);
+	return CTL_USAGE;
+}
+
 int ctl_set(struct ctl *ctl, enum ksm_key key, int64_t value)
 {
 	int err = ksm_set(&ctl->ksm, key, value);

@@ -45,21 +45,6 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Read the configuration. A missing default file means the defaults. Returns an exit code. */
-static int read_config(const struct daemon *daemon, struct config *config)
-{
-	char message[512];
-	config_defaults(config);
-	int err = config_read(config, daemon->config_path, message, sizeof(message));
-	if (!err || (err == -ENOENT && !daemon->config_given))
-		return CTL_OK;
-	if (err < 0)
-		ctl_error("cannot read %s: %s", daemon->config_path, strerror(-err));
-	else
-		ctl_error("%s:%d: %s", daemon->config_path, err, message);
-	return CTL_USAGE;
-}
-
 static int open_state(struct daemon *daemon)
 {
 	const char *path = daemon->governor.config.state_dir;
@@ -189,14 +174,14 @@ static void reload(struct daemon *daemon)
 	char line[64];
 	snprintf(line, sizeof(line), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now_ms() * 1000);
 	notify_send(line);
-	if (read_config(daemon, &config) == CTL_OK) {
+	if (ctl_read_config(&config, daemon->config_path, daemon->config_given) == CTL_OK) {
 		if (strcmp(config.state_dir, daemon->governor.config.state_dir) != 0) {
 			ctl_error("state-dir changes at the next start only");
 			memcpy(config.state_dir, daemon->governor.config.state_dir,
 				sizeof(config.state_dir));
 		}
 		daemon->governor.config = config;
-		ctl_error("%s read again", daemon->config_path);
+		ctl_error("configuration read again");
 	} else {
 		ctl_error("the configuration stays as it was");
 	}
@@ -274,7 +259,7 @@ static int serve(struct daemon *daemon)
 	struct governor *governor = &daemon->governor;
 	const char *what;
 
-	int code = read_config(daemon, &governor->config);
+	int code = ctl_read_config(&governor->config, daemon->config_path, daemon->config_given);
 	if (!code)
 		code = ctl_open(daemon->ctl);
 	if (!code)
@@ -312,9 +297,8 @@ static int serve(struct daemon *daemon)
 static int restore_only(struct daemon *daemon)
 {
 	struct governor *governor = &daemon->governor;
-	int code = read_config(daemon, &governor->config);
-	if (code)
-		return code;
+	/* A broken file must not keep the kernel from being restored: the default folder serves then. */
+	ctl_read_config(&governor->config, daemon->config_path, daemon->config_given);
 	int err = state_open(&daemon->dir, governor->config.state_dir, false);
 	if (err == -ENOENT)
 		return CTL_OK;
@@ -331,7 +315,7 @@ static int restore_only(struct daemon *daemon)
 			(int)holder);
 		return CTL_REFUSED;
 	}
-	code = ctl_open(daemon->ctl);
+	int code = ctl_open(daemon->ctl);
 	if (code)
 		return code;
 	governor->root = &daemon->ctl->root;
@@ -379,7 +363,8 @@ int daemon_run(struct ctl *ctl, int argc, char **argv)
 	if (optind < argc)
 		return ctl_usage("daemon", "daemon takes no arguments");
 	if (mode == OPT_CHECK || mode == OPT_PRINT) {
-		int code = read_config(&daemon, &daemon.governor.config);
+		int code = ctl_read_config(
+			&daemon.governor.config, daemon.config_path, daemon.config_given);
 		if (!code && mode == OPT_PRINT)
 			config_print(&daemon.governor.config, stdout);
 		return code;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ksmctl/config.h"
 #include "sysfs/ksm.h"
 #include "sysfs/root.h"
 
@@ -57,6 +58,12 @@ void ctl_put_back(struct ctl *ctl, const struct ksm_state *before);
 
 /* Open the root and the KSM directory. Returns an exit code; what failed has been said. */
 int ctl_open(struct ctl *ctl);
+
+/*
+ * Read the configuration file over the defaults, telling a failure. Where `given` is not set a
+ * missing file is none. Returns CTL_OK or CTL_USAGE; *config is always usable.
+ */
+int ctl_read_config(struct config *config, const char *path, bool given);
 
 /* Set one tunable, telling a failure. Returns an exit code. */
 int ctl_set(struct ctl *ctl, enum ksm_key key, int64_t value);

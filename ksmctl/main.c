@@ -40,7 +40,7 @@ static void print_help(FILE *out)
 	      "  -V, --version   the version\n\n"
 	      "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 no KSM in this kernel,\n"
 	      "4 no permission or read-only /sys, 5 refused because it would be dangerous.\n"
-	      "`run` exits with the code of COMMAND, or 127 where it cannot be started.\n"
+	      "`run` exits with the code of COMMAND, or 126 or 127 where it cannot be run.\n"
 	      "More in ksmctl(8).\n",
 		out);
 }

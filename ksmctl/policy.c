@@ -10,10 +10,12 @@
  * How it thinks.
  *
  * ksmd merges a page in the second pass that meets it, so two whole passes after the last arrival
- * of memory find everything that is equal. That is the boost: pass one only has to take checksums
+ * of memory find most of what is equal. That is the boost: pass one only has to take checksums
  * and may skip old pages (smart_scan on), pass two has to look at all of them, because an arrival
- * can be the late twin of an old page that found no partner so far (smart_scan off). What still
- * gains after that is followed at a budget that halves with each pass (settle). Then ksmd is
+ * can be the late twin of an old page that found no partner so far (smart_scan off). Memory that
+ * changes spoils the kernel's search tree within a pass, so some twins miss each other: while a
+ * pass gains much, another follows at full speed, and what still gains a little is followed at a
+ * budget that halves with each pass (settle). Then ksmd is
  * stopped exactly between two passes (parked): there an arrival joins the end of the very next
  * pass. From time to time, as often as the steady budget pays for, a whole pass at a low rate
  * (steady) finds what changed in place.

@@ -20,16 +20,10 @@
 static int open_state(struct state_dir *dir, const char *config_path, bool given)
 {
 	struct config config;
-	char message[512];
-	config_defaults(&config);
-	int err = config_read(&config, config_path, message, sizeof(message));
-	if (err > 0) {
-		ctl_error("%s:%d: %s", config_path, err, message);
-		return CTL_USAGE;
-	}
-	if (err && (err != -ENOENT || given))
-		return ctl_fail("cannot read", config_path, err);
-	err = state_open(dir, config.state_dir, false);
+	int code = ctl_read_config(&config, config_path, given);
+	if (code)
+		return code;
+	int err = state_open(dir, config.state_dir, false);
 	if (err && err != -ENOENT)
 		return ctl_fail("cannot open", config.state_dir, err);
 	return CTL_OK;
@@ -55,7 +49,7 @@ static int parse(int argc, char **argv, bool *json, int64_t *count, struct state
 	int c;
 	dir->fd = dir->lock_fd = -1;
 	while ((c = getopt_long(argc, argv,
-			count  ? "+:c:Jn:"
+			count  ? "+:c:n:"
 			: json ? "+:c:J"
 			       : "+:c:",
 			options, NULL)) != -1) {

@@ -92,7 +92,7 @@ static void print_help(void)
 	for (size_t i = 0; i < columns_count; i++)
 		printf("  %-10s %s\n", columns[i].name, columns[i].help);
 	fputs("\nExit codes: 0 shown, 1 failed, 2 wrong arguments, 32 none and 64 only some\n"
-	      "of the processes of -p found. More in ksmstat(8).\n",
+	      "of the processes of -p found and readable. More in ksmstat(8).\n",
 		stdout);
 }
 
@@ -245,14 +245,15 @@ static int compare_entries(const void *a, const void *b)
 	return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static int found_code(const struct entry_list *list)
+/* Of the processes asked for: all, some or none were there and could be read. */
+static int found_code(const struct options *options, const struct entry_list *list)
 {
 	if (list->missing)
 		error("%zu of the processes asked for %s not there", list->missing,
 			list->missing == 1 ? "is" : "are");
-	if (!list->missing)
+	if (!options->pid_count || (!list->missing && !list->unreadable))
 		return STAT_OK;
-	return list->count ? STAT_SOME_FOUND : STAT_NONE_FOUND;
+	return list->count > list->unreadable ? STAT_SOME_FOUND : STAT_NONE_FOUND;
 }
 
 static int report(const struct options *options, const struct root *root)
@@ -278,7 +279,7 @@ static int report(const struct options *options, const struct root *root)
 	if (list.unreadable)
 		error("%zu of %zu processes could not be read%s", list.unreadable, list.count,
 			geteuid() ? "; as root more can be" : "");
-	int code = err ? STAT_FAILED : found_code(&list);
+	int code = err ? STAT_FAILED : found_code(options, &list);
 	entry_free(&list);
 	return code;
 }

@@ -102,7 +102,8 @@ echo '2500000000 33 44' >"$root/proc/37/schedstat"
 snapshot >"$work/before"
 page=$(getconf PAGESIZE)
 also='for key in "${keys[@]}"; do grep -q "^$key " "$work/out" || echo "no $key"; done' \
-	check 'info shows every key' 0 'merging \(run=1\), 100 pages every 20 ms' '' -- "$ctl" --root "$root" info
+	check 'info shows every key' 0 'merging \(run=1\), 100 pages every 20 ms' '' -- \
+		"$ctl" --root "$root" info
 check 'info: saving with zero pages' 0 "Saved +$((1280 * page >> 20)).0 MiB, of which zero pages $((page >> 12)).0" '' \
 	-- "$ctl" --root "$root" info
 check 'info: cost' 0 'Cost +2.50 s of CPU .*PID 37' '' -- "$ctl" --root "$root" info
@@ -124,7 +125,8 @@ check_json 'info --json: null for what this kernel lacks' '.ksm[0] | .smart_scan
 	.ksm_zero_pages == null and .advisor_mode == null and .general_profit == null and
 	.merge_across_nodes == null and .pages_sharing == 7 and .saved_bytes == 7 * .page_bytes and
 	.ksmd_pid == null and .ksmd_cpu_ns == null and has("smart_scan")' -- "$ctl" --root "$root" info --json
-check 'info: absent, and ksmd not seen' 0 'Cost +unknown.*smart_scan +absent' '' -- "$ctl" --root "$root" info
+check 'info: absent, and ksmd not seen' 0 'Cost +unknown.*smart_scan +absent' '' -- \
+	"$ctl" --root "$root" info
 tree pages_sharing=garbage pages_to_scan=
 mkdir "$ksm/new" && rm "$ksm/pages_shared" && mkdir "$ksm/pages_shared"
 check_json 'info --json: null for what is no number' '.ksm[0] | .pages_sharing == null and .saved_bytes == null and
@@ -135,10 +137,12 @@ for state in '0 stopped' '1 merging' '2 everything unmerged' '5 memory goes offl
 	check "info: run=${state%% *}" 0 "State .*${state#* }" '' -- "$ctl" --root "$root" info
 done
 tree 'advisor_mode=none [scan-time]'
-check_json 'info --json: the advisor' '.ksm[0].advisor_mode == "scan-time"' -- "$ctl" --root "$root" info --json
+check_json 'info --json: the advisor' '.ksm[0].advisor_mode == "scan-time"' -- \
+	"$ctl" --root "$root" info --json
 check 'info: the advisor' 0 "advisor"$'\n' '' -- "$ctl" --root "$root" info
 tree "advisor_mode=none [magic]"
-check_json 'info --json: an advisor of the future' '.ksm[0].advisor_mode == "other"' -- "$ctl" --root "$root" info -J
+check_json 'info --json: an advisor of the future' '.ksm[0].advisor_mode == "other"' -- \
+	"$ctl" --root "$root" info -J
 
 # start and stop
 tree
@@ -158,7 +162,8 @@ for bad in -1 +5 1e3 0x10 1.5 4294967296 9223372036854775808 9999999999999999999
 	refused 2 "sleep_millisecs must be a whole number from 0 to 4294967295" "start 100 $bad"
 done
 for bad in '' ' ' ' 5' '5 ' '5;6'; do
-	also=untouched check "start ${bad@Q}" 2 '' 'must be a whole number' -- "$ctl" --root "$root" start "$bad"
+	also=untouched check "start ${bad@Q}" 2 '' 'must be a whole number' -- \
+		"$ctl" --root "$root" start "$bad"
 done
 refused 2 'at most PAGES and SLEEP_MS' 'start 100 20 30'
 refused 2 'takes no arguments' 'stop now'
@@ -185,7 +190,8 @@ refused 2 "unknown key '../proc/meminfo'" 'set ../proc/meminfo=1'
 refused 2 "unknown key 'foo'" 'set run=1 foo=1'
 refused 2 "'run' is not KEY=VALUE" 'set run 1'
 refused 2 "--bogus'" 'set --bogus run=1'
-also=untouched check "set '': no KEY=VALUE" 2 '' "'' is not KEY=VALUE" -- "$ctl" --root "$root" set ''
+also=untouched check "set '': no KEY=VALUE" 2 '' "'' is not KEY=VALUE" -- \
+	"$ctl" --root "$root" set ''
 also=untouched check "set 'run= 1'" 2 '' 'run must be' -- "$ctl" --root "$root" set 'run= 1'
 for key in pages_shared pages_sharing ksm_zero_pages full_scans general_profit; do
 	refused 2 "$key is a counter" "set $key=0"
@@ -316,7 +322,8 @@ done
 chmod 000 "$ksm/pages_sharing" "$ksm/sleep_millisecs"
 user_case 'user: set of what cannot be read' 4 '' 'cannot read sleep_millisecs: Permission denied' -- \
 	"${as_user[@]}" "$user_ctl" --root "$root" set sleep_millisecs=10
-user_case 'user: info of what cannot be read' 0 'pages_sharing +unreadable' '' -- "${as_user[@]}" "$user_ctl" --root "$root" info
+user_case 'user: info of what cannot be read' 0 'pages_sharing +unreadable' '' -- \
+	"${as_user[@]}" "$user_ctl" --root "$root" info
 if [ -n "${no_user-}" ]; then
 	skip 'user: info --json of what cannot be read' "$no_user"
 else
@@ -370,11 +377,14 @@ check 'an error with stderr closed' 2 '' '' -- bash -c "exec '$ctl' --root '$roo
 check 'run: code 0' 0 '' '' -- "$ctl" run true
 check 'run: code of the command' 7 '' '' -- "$ctl" run sh -c 'exit 7'
 check 'run: signal of the command' 143 '' '' -- "$ctl" run -- sh -c 'kill -TERM $$'
-check 'run: arguments as they are' 0 '^<a b> <> <-v> <\*>$' '' -- "$ctl" run printf '<%s> <%s> <%s> <%s>' 'a b' '' -v '*'
+check 'run: arguments as they are' 0 '^<a b> <> <-v> <\*>$' '' -- \
+	"$ctl" run printf '<%s> <%s> <%s> <%s>' 'a b' '' -v '*'
 check 'run --: options of the command' 0 '^-v$' '' -- "$ctl" run -- echo -v
-check 'run: not found' 127 '' "^ksmctl: cannot run 'no-such-program': No such file" -- env PATH=/usr/bin:/bin "$ctl" run no-such-program
+check 'run: not found' 127 '' "^ksmctl: cannot run 'no-such-program': No such file" -- \
+	env PATH=/usr/bin:/bin "$ctl" run no-such-program
 check 'run: empty command' 127 '' "cannot run ''" -- "$ctl" run ''
-check 'run: not executable' 126 '' "cannot run '$work/plain': Permission denied" -- "$ctl" run "$work/plain"
+check 'run: not executable' 126 '' "cannot run '$work/plain': Permission denied" -- \
+	"$ctl" run "$work/plain"
 check 'run: a folder' 126 '' 'Permission denied' -- "$ctl" run "$work"
 check 'run: no command' 2 '' 'run needs a COMMAND' -- "$ctl" run
 check 'run --: no command' 2 '' 'run needs a COMMAND' -- "$ctl" run --

@@ -58,17 +58,22 @@ for bad in --bogus -x --pid --sort --output --root -p -o; do
 done
 check 'unexpected argument' 2 '' "unexpected argument 'x'.*--help" -- "$stat" x
 for bad in 0 -1 x '' 1, ,1 1,,2 1.5 2147483648 99999999999999999999 '1 2' 0x1; do
-	check "bad PID ${bad@Q}" 2 '' "is not a process ID.*--help" -- "$stat" --root "$root" -p "$bad"
+	check "bad PID ${bad@Q}" 2 '' "is not a process ID.*--help" -- \
+		"$stat" --root "$root" -p "$bad"
 done
 for bad in '' BOGUS PID, +BOGUS , 'PID KSM' PID,,KSM PI; do
-	check "bad column ${bad@Q}" 2 '' "unknown column '.*--help" -- "$stat" --root "$root" -o "$bad"
+	check "bad column ${bad@Q}" 2 '' "unknown column '.*--help" -- \
+		"$stat" --root "$root" -o "$bad"
 done
-check 'one column 65 times' '2|32' '' '^ksmstat: (more than|1 of)' -- "$stat" -p 2147483646 -o "$(printf 'PID,%.0s' {1..64})PID"
+check 'one column 65 times' '2|32' '' '^ksmstat: (more than|1 of)' -- \
+	"$stat" -p 2147483646 -o "$(printf 'PID,%.0s' {1..64})PID"
 for bad in '' BOGUS - PID,KSM --PID; do
-	check "bad --sort ${bad@Q}" 2 '' "unknown column '.*' to sort by.*--help" -- "$stat" --root "$root" --sort "$bad"
+	check "bad --sort ${bad@Q}" 2 '' "unknown column '.*' to sort by.*--help" -- \
+		"$stat" --root "$root" --sort "$bad"
 done
 check '--estimate without -p' 2 '' '--estimate needs.*-p' -- "$stat" --estimate
-check '--root that is not there' 1 '' "cannot open $work/nowhere: No such file" -- "$stat" --root "$work/nowhere"
+check '--root that is not there' 1 '' "cannot open $work/nowhere: No such file" -- \
+	"$stat" --root "$work/nowhere"
 mkdir "$work/empty"
 check '--root without /proc' 1 '' 'cannot read /proc: No such file' -- "$stat" --root "$work/empty"
 
@@ -107,7 +112,7 @@ rows '--sort COMMAND: from A' '-n -o COMMAND --sort COMMAND' alpha beta gamma
 rows '--sort -COMMAND' '-n -o COMMAND --sort -COMMAND' gamma beta alpha
 rows '--sort: equal values by PID' '-n -o PID --sort PPID' 100 200 300
 for order in CODE_P -CODE_P; do
-	fake "--sort $order: not known is last" 0 $'\n'' *400 +- *$' "$unread" -n -o PID,CODE_P --sort $order -p 400,100,200,300
+	fake "--sort $order: not known is last" 64 $'\n'' *400 +- *$' "$unread" -n -o PID,CODE_P --sort $order -p 400,100,200,300
 done
 
 # -p
@@ -116,9 +121,9 @@ fake '-p: two, and again' 0 $'^ *200 *\n *100 *\n *300 *$' '' -n -o PID -p 300,1
 fake '-p: none found is 32' 32 '' '^ksmstat: 1 of the processes asked for is not there$' -p 12345
 fake '-p: no name but a number' 32 '' 'is not there' -n -p 3
 fake '-p: some found is 64' 64 '^ *100 *$' '^ksmstat: 2 of the processes asked for are not there$' -n -o PID -p 12345,100,12346
-fake '-p: unreadable is a dash' 0 '^ *400 +- +- +222 +hidden$' '^ksmstat: 1 of 1 processes could not be read' \
+fake '-p: unreadable is a dash' 32 '^ *400 +- +- +222 +hidden$' '^ksmstat: 1 of 1 processes could not be read' \
 	-n -o PID,CODE_P,SAVED,MINFLT,COMMAND -p 400
-fake '-p: unreadable, --classic' 0 '' '^ksmstat: 1 of 1 processes could not be read' --classic -p 400
+fake '-p: unreadable, --classic' 32 '' '^ksmstat: 1 of 1 processes could not be read' --classic -p 400
 
 # JSON
 check_json 'JSON: the values' '.processes | length == 4 and .[0] == {pid: 200, command: "beta", code_p: 20480,
@@ -129,9 +134,12 @@ check_json 'JSON: unreadable is null' '.processes[] | select(.pid == 400) | .cod
 	(has("code_p") and has("total"))' "$unread" -- "$stat" --root "$root" -J -o all
 check_json 'JSON: types' 'all(.processes[]; (.user, .command | type == "string") and
 	(del(.user, .command, .opted) | all(. == null or type == "number")))' "$unread" -- "$stat" --root "$root" -J -o all
-check_json 'JSON: no totals, no headings' '.processes | length == 4' "$unread" -- "$stat" --root "$root" -J -t -n
-want_code=32 check_json 'JSON: none' '.processes == []' 'not there' -- "$stat" --root "$root" -J -p 12345
-want_code=64 check_json 'JSON: some' '.processes | map(.pid) == [100]' 'not there' -- "$stat" --root "$root" -J -p 1,100
+check_json 'JSON: no totals, no headings' '.processes | length == 4' "$unread" -- \
+	"$stat" --root "$root" -J -t -n
+want_code=32 check_json 'JSON: none' '.processes == []' 'not there' -- \
+	"$stat" --root "$root" -J -p 12345
+want_code=64 check_json 'JSON: some' '.processes | map(.pid) == [100]' 'not there' -- \
+	"$stat" --root "$root" -J -p 1,100
 also='grep -c "\"pid\"" "$work/out" | grep -qx 1 || echo "one key more than once"' \
 	fake 'JSON: a column asked for twice is one key' 0 pid '' -J -o PID,KSM,PID -p 100
 
@@ -192,7 +200,8 @@ else
 fi
 start_child bash -c 'sleep 0.2 & echo $! >"$1"; exec sleep 60' - "$work/zombie"
 wait_for 5 eval 'grep -qs "^State:.Z" "/proc/$(cat "$work/zombie" 2>/dev/null)/status"'
-check 'a zombie has no memory: not found' 32 '' 'not there|no memory' -- "$stat" -n -p "$(cat "$work/zombie")"
+check 'a zombie has no memory: not found' 32 '' 'not there|no memory' -- \
+	"$stat" -n -p "$(cat "$work/zombie")"
 
 # Ordinary users.
 user_programs
@@ -207,9 +216,10 @@ else
 		"${as_user[@]}" "$user_stat"
 	check_json 'user: unreadable ones are null' '.processes | any(.code_p == null and .saved == null) and
 		any(.total > 0)' "$counted" -- "${as_user[@]}" "$user_stat" -J
-	check 'user: asked for, it is a row of dashes' 0 "^ *$$ +root +- +- +- +- " "^ksmstat: 1 of 1 .*as root" -- \
+	check 'user: asked for, it is a row of dashes' 32 "^ *$$ +root +- +- +- +- " "^ksmstat: 1 of 1 .*as root" -- \
 		"${as_user[@]}" "$user_stat" -n -p $$
-	check 'user: --classic has no line for it' 0 '' "^ksmstat: 1 of 1 .*as root" -- "${as_user[@]}" "$user_stat" --classic -p $$
+	check 'user: --classic has no line for it' 32 '' "^ksmstat: 1 of 1 .*as root" -- \
+		"${as_user[@]}" "$user_stat" --classic -p $$
 	check 'user: --estimate of what is not his' 32 '' '1 of 1 processes could not be read' -- \
 		"${as_user[@]}" "$user_stat" --estimate -p $$
 fi
@@ -243,7 +253,8 @@ else
 	check 'user: --estimate of one of two' 64 '^1 process(es)? with' '1 of 2 processes could not be read' -- \
 		"${as_user[@]}" "$user_stat" --estimate -p "$first,2147483647"
 fi
-check '--estimate of nobody' 32 '' '1 of 1 processes could not be read' -- "$stat" --estimate -p 2147483647
+check '--estimate of nobody' 32 '' '1 of 1 processes could not be read' -- \
+	"$stat" --estimate -p 2147483647
 
 # Output that cannot be written.
 for form in '' -J -r -P --classic --help; do

@@ -166,18 +166,15 @@ kill -KILL "${program_pids[@]}"
 release
 take # waits for the one who puts the knobs back
 verdict "$(as_found "$before")" 'the knobs are as they were found'
+folders=$(echo /tmp/ksmctl-demo-*)
 release
 
 # demo_case NAME CODE MOMENT COMMAND...: starts the demonstration as a terminal would, waits until it
 # prints MOMENT, and runs COMMAND, in which $demo is its process. It takes the lock itself.
 demo_case()
 {
-	local name=$1 want=$2 moment=$3 demo code problem='' before folders
+	local name=$1 want=$2 moment=$3 demo code problem=''
 	shift 3
-	take
-	before=$(knobs)
-	folders=$(echo /tmp/ksmctl-demo-*)
-	release
 	env --default-signal=INT,QUIT setsid "$B/tests/demo" >"$work/demo" 2>&1 &
 	demo=$!
 	children+=("$demo")
