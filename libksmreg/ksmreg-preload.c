@@ -85,11 +85,9 @@ __attribute__((constructor)) static void decide(void)
 		how = getenv("KSMREG");
 		if (!how)
 			how = "auto";
-		if (!strcmp(how, "madvise"))
-			decision = WRAP;
-		else if (!strcmp(how, "prctl"))
+		if (!strcmp(how, "prctl"))
 			by_prctl(1);
-		else if (strcmp(how, "off") != 0 && !by_prctl(0))
+		else if (!strcmp(how, "madvise") || (strcmp(how, "off") != 0 && !by_prctl(0)))
 			decision = WRAP;
 	}
 	atomic_store(&mode, decision);
@@ -148,6 +146,7 @@ void *mmap64(void *addr, size_t len, int prot, int flags, int fd, int64_t offset
 	return map_and_register(addr, len, prot, flags, fd, offset);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): libc's is a reserved name */
 KSMREG_API void *sbrk(intptr_t increment)
 {
 	const uintptr_t page = getauxval(AT_PAGESZ);

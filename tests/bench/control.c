@@ -78,6 +78,8 @@ static bool compare_short(const struct controller *controller, struct report *re
 		return true;
 	struct outcome outcome =
 		short_compare(controller, options.config, options.repeat, &figures);
+	if (outcome.wrong)
+		tidy(controller->name, !outcome.skipped && !run_stop_signal);
 	if (run_stop_signal)
 		return false;
 	if (outcome.wrong)

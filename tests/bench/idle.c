@@ -231,7 +231,9 @@ int main(int argc, char **argv)
 	struct outcome outcome =
 		run_guarded(controller_find("ours"), options.config, &run, measure, NULL);
 	if (outcome.wrong) {
-		fprintf(stderr, "idle: %s (log in %s)\n", outcome.wrong, place_scratch);
+		char line[512];
+		fprintf(stderr, "idle: %s (log in %s, its last line: %s)\n", outcome.wrong,
+			place_scratch, place_log_end(line, sizeof(line)));
 		return run_stop_signal ? 128 + run_stop_signal : 1;
 	}
 	printf("  peak  %.2f MiB over all\n", (double)run.peak_kib / 1024);

@@ -148,9 +148,9 @@ void report_median(struct report *report, const char *controller, const struct f
 
 void report_begin_short(struct report *report, const char *workload, const char *what)
 {
-	printf("\n%s: %s\n%-12s  %9s  %7s  %6s  %10s  %7s  %6s  %9s  %7s  %6s  %10s  %8s\n",
+	printf("\n%s: %s\n%-12s  %9s  %7s  %6s  %10s  %7s  %6s  %9s  %7s  %6s  %6s  %10s  %8s\n",
 		workload, what, "controller", "total s", "with", "ratio", "median ms", "with",
-		"ratio", "CPU ms", "with", "ratio", "ksmd CPU s", "others %");
+		"ratio", "CPU ms", "with", "ratio", "noise", "ksmd CPU s", "others %");
 	fflush(stdout);
 	json_begin(report, workload);
 }
@@ -159,10 +159,10 @@ void report_short(struct report *report, const char *controller, const struct sh
 {
 	double total = f->total_s[1] / f->total_s[0], median = f->median_ms[1] / f->median_ms[0];
 	double cpu = f->cpu_ms[1] / f->cpu_ms[0];
-	printf("%-12s  %9.2f  %7.2f  %6.3f  %10.1f  %7.1f  %6.3f  %9.1f  %7.1f  %6.3f  %10.2f  "
-	       "%8.0f\n",
+	printf("%-12s  %9.2f  %7.2f  %6.3f  %10.1f  %7.1f  %6.3f  %9.1f  %7.1f  %6.3f  %6.3f  "
+	       "%10.2f  %8.0f\n",
 		controller, f->total_s[0], f->total_s[1], total, f->median_ms[0], f->median_ms[1],
-		median, f->cpu_ms[0], f->cpu_ms[1], cpu, f->ksmd_s, f->others);
+		median, f->cpu_ms[0], f->cpu_ms[1], cpu, f->noise, f->ksmd_s, f->others);
 	fflush(stdout);
 	if (!report->json)
 		return;
@@ -172,6 +172,7 @@ void report_short(struct report *report, const char *controller, const struct sh
 	json_number(report->json, "total_ratio", total);
 	json_number(report->json, "median_ratio", median);
 	json_number(report->json, "cpu_ratio", cpu);
+	json_number(report->json, "noise", f->noise);
 	json_number(report->json, "ksmd_s", f->ksmd_s);
 	json_number(report->json, "others", f->others);
 	fputc('}', report->json);

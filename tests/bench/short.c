@@ -13,7 +13,7 @@
 #include "tests/bench/place.h"
 
 #define PROCESSES 200
-#define SERIES_OF_EACH_MAX 17
+#define SERIES_OF_EACH_MAX 32
 
 const char short_what[] =
 	"200 processes in a row with 16 MiB of equal memory each, without and with the controller";
@@ -22,6 +22,7 @@ struct tally {
 	double times_s[PROCESSES * SERIES_OF_EACH_MAX];
 	int count, series;
 	double total_s, cpu_s, ksmd_s, others_s;
+	double shortest_s, longest_s;
 };
 
 /* One process from fork to its end. Returns its wall time or -1. */
@@ -50,7 +51,7 @@ static const char *one_series(const struct ksmd *ksmd, struct controller_run *ru
 {
 	struct tally *tally = data;
 	uint64_t ksmd_before = 0, ksmd_after = 0;
-	double machine = machine_cpu_s(), cpu = tally->cpu_s;
+	double machine = machine_cpu_s(), cpu = tally->cpu_s, total = tally->total_s;
 	ksmd_cpu_ns(ksmd, &ksmd_before);
 	for (int i = 0; i < PROCESSES; i++) {
 		double took = one_process(tally);
@@ -67,6 +68,11 @@ static const char *one_series(const struct ksmd *ksmd, struct controller_run *ru
 	double ksmd_s = (double)(ksmd_after - ksmd_before) / 1e9;
 	tally->ksmd_s += ksmd_s;
 	tally->others_s += machine_cpu_s() - machine - ksmd_s - (tally->cpu_s - cpu);
+	total = tally->total_s - total;
+	if (!tally->series || total < tally->shortest_s)
+		tally->shortest_s = total;
+	if (total > tally->longest_s)
+		tally->longest_s = total;
 	tally->series++;
 	return NULL;
 }
@@ -84,12 +90,13 @@ struct outcome short_compare(const struct controller *controller, const char *co
 	const struct controller *sides[2] = { controller_find("none"), controller };
 	struct controller_run run;
 	memset(tally, 0, sizeof(tally));
-	for (int i = 0; i < 2 * (repeat + 1); i++) {
+	for (int i = 0; i < 4 * repeat; i++) {
+		int side = i % 4 == 1 || i % 4 == 2;
 		struct outcome outcome =
-			run_guarded(sides[i % 2], config, &run, one_series, &tally[i % 2]);
-		place_remove_scratch();
+			run_guarded(sides[side], config, &run, one_series, &tally[side]);
 		if (outcome.wrong)
 			return outcome;
+		place_remove_scratch();
 	}
 	for (int side = 0; side < 2; side++) {
 		struct tally *t = &tally[side];
@@ -98,6 +105,7 @@ struct outcome short_compare(const struct controller *controller, const char *co
 		figures->median_ms[side] = t->times_s[t->count / 2] * 1e3;
 		figures->cpu_ms[side] = t->cpu_s / t->count * 1e3;
 	}
+	figures->noise = tally[0].longest_s / tally[0].shortest_s;
 	figures->ksmd_s = tally[1].ksmd_s / tally[1].series;
 	figures->others = 100 * (tally[0].others_s + tally[1].others_s) /
 			  (tally[0].total_s + tally[1].total_s);

@@ -143,12 +143,14 @@ static void calibrate_model(const struct real_workload *workload, int64_t cost_p
 	int64_t share_ppm, struct real_record *record)
 {
 	struct model_params params = model_defaults;
-	uint32_t *costs = &params.cost.batch, group;
+	uint32_t costs[sizeof(params.cost) / sizeof(uint32_t)], group;
 	struct model *model;
 
-	_Static_assert(sizeof params.cost % sizeof(uint32_t) == 0, "costs are all uint32_t");
-	for (size_t i = 0; i < sizeof params.cost / sizeof(uint32_t); i++)
+	_Static_assert(sizeof(costs) == sizeof(params.cost), "costs are all uint32_t");
+	memcpy(costs, &params.cost, sizeof(costs));
+	for (size_t i = 0; i < sizeof(costs) / sizeof(*costs); i++)
 		costs[i] = (uint32_t)(costs[i] * cost_permille / 1000);
+	memcpy(&params.cost, costs, sizeof(costs));
 	params.jiffy_us = calibrate_tick_us();
 	model = model_new(&params);
 	model->share_ppm = (uint32_t)share_ppm;

@@ -34,8 +34,12 @@ char *tree_read(const char *path, size_t *len)
 
 	while (text && fd >= 0 && (n = read(fd, text + used, room - used - 1)) > 0) {
 		used += (size_t)n;
-		if (room - used == 1)
-			text = realloc(text, room *= 2);
+		if (room - used == 1) {
+			char *more = realloc(text, room *= 2);
+			if (!more)
+				free(text);
+			text = more;
+		}
 	}
 	if (fd >= 0)
 		close(fd);
