@@ -155,6 +155,8 @@ static void format_value(const struct config *config, const struct key *key, cha
 
 struct reading {
 	struct config *config;
+	FILE *file;
+	int line; /* read last; where `failed`, the wrong one */
 	char *message;
 	size_t size;
 	bool failed;
@@ -207,27 +209,53 @@ static int take_value(struct reading *reading, const struct key *key, const char
 	return 1;
 }
 
-/* Called by libinih for each line; 0 makes it an error. Only the first one is told. */
-static int take_line(void *user, const char *section, const char *name, const char *value)
+/* Called by libinih for each key. Only the first mistake is told. */
+static int take_key(void *user, const char *section, const char *name, const char *value)
 {
 	struct reading *reading = user;
+	(void)section;
 	if (reading->failed)
-		return 1;
-	reading->failed = true;
-	if (*section) {
-		snprintf(reading->message, reading->size, "there are no sections, so no [%s]",
-			section);
 		return 0;
+	size_t i = 0;
+	while (i < KEYS && strcmp(keys[i].name, name) != 0)
+		i++;
+	if (i == KEYS)
+		snprintf(reading->message, reading->size,
+			"unknown key '%s'; 'ksmctl daemon --print-config' lists the keys", name);
+	reading->failed = i == KEYS || !take_value(reading, &keys[i], value);
+	return !reading->failed;
+}
+
+/*
+ * Called by libinih for each line. Refuses what libinih would take in its own way: sections,
+ * indented lines (to it the value before goes on), and lines too long for it (it would take the
+ * rest for a line of its own).
+ */
+static char *read_line(char *text, int size, void *user)
+{
+	struct reading *reading = user;
+	if (reading->failed || !fgets(text, size, reading->file))
+		return NULL;
+	reading->line++;
+	const char *wrong = NULL;
+	size_t len = strlen(text), blanks = strspn(text, " \t");
+	bool comment = text[blanks] == '#' || text[blanks] == ';';
+	if (len && text[len - 1] != '\n' && !feof(reading->file)) {
+		int c;
+		while ((c = getc(reading->file)) != EOF && c != '\n')
+			;
+		if (!comment)
+			wrong = "the line is too long";
 	}
-	for (size_t i = 0; i < KEYS; i++) {
-		if (!strcmp(keys[i].name, name)) {
-			reading->failed = !take_value(reading, &keys[i], value);
-			return !reading->failed;
-		}
-	}
-	snprintf(reading->message, reading->size,
-		"unknown key '%s'; 'ksmctl daemon --print-config' lists the keys", name);
-	return 0;
+	if (*text == '[')
+		wrong = "there are no sections";
+	else if (blanks && text[blanks] && text[blanks] != '\n' && text[blanks] != '\r' && !comment)
+		wrong = "a line must not begin with a blank";
+	if (!wrong)
+		return text;
+	snprintf(reading->message, reading->size, "%s", wrong);
+	reading->failed = true;
+	return NULL;
 }
 
 int config_read(struct config *config, const char *path, char *message, size_t size)
@@ -235,17 +263,23 @@ int config_read(struct config *config, const char *path, char *message, size_t s
 	struct config copy = *config;
 	struct reading reading = { .config = &copy, .message = message, .size = size };
 
-	FILE *file = fopen(path, "re");
-	if (!file)
+	reading.file = fopen(path, "re");
+	if (!reading.file)
 		return -errno;
-	snprintf(message, size, "not a line of the form key = value");
 	errno = 0;
-	int line = ini_parse_file(file, take_line, &reading);
-	int err = ferror(file) ? -(errno ? errno : EIO) : line == -2 ? -ENOMEM : line;
-	fclose(file);
-	if (!err)
-		*config = copy;
-	return err;
+	int line = ini_parse_stream(read_line, &reading, take_key, &reading);
+	int err = ferror(reading.file) ? -(errno ? errno : EIO) : 0;
+	fclose(reading.file);
+	if (err || line == -2)
+		return err ? err : -ENOMEM;
+	if (reading.failed)
+		return reading.line;
+	if (line) {
+		snprintf(message, size, "not a line of the form key = value");
+		return line;
+	}
+	*config = copy;
+	return 0;
 }
 
 void config_print(const struct config *config, FILE *out)

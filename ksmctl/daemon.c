@@ -137,7 +137,8 @@ static void tell(struct daemon *daemon, int noted)
 	if (noted < 0 && !daemon->note_told)
 		ctl_error("cannot write the status in %s: %s", governor->config.state_dir,
 			strerror(-noted));
-	daemon->note_told = noted < 0;
+	if (noted)
+		daemon->note_told = noted < 0;
 	if (!daemon->connector_lost_told && governor->watch.connector.fd < 0) {
 		daemon->connector_lost_told = true;
 		ctl_error("no process connector here: new processes are found by looking through "
@@ -233,6 +234,8 @@ static void loop(struct daemon *daemon)
 static int restore(struct daemon *daemon)
 {
 	enum ksm_key failed = KSM_RUN;
+	if (!daemon->governor.first_known)
+		return CTL_OK;
 	int err = governor_restore(&daemon->governor, &failed);
 	if (err)
 		return ctl_fail("cannot restore", ksm_keys[failed].name, err);
@@ -309,6 +312,7 @@ static int restore_only(struct daemon *daemon)
 		return CTL_OK;
 	if (err)
 		return ctl_fail("cannot read", "the first values", err);
+	governor->first_known = true;
 	pid_t holder = state_holder(&daemon->dir);
 	if (holder >= 0) {
 		ctl_error("refused: the daemon is running (PID %d) and restores when it stops",

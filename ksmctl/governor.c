@@ -56,6 +56,8 @@ static void sample_ksm(const struct governor *governor, struct policy_sample *sa
 	sample->stale = !ksm_has(&ksm, KSM_RUN) || !ksm_has(&ksm, KSM_PAGES_SHARING) ||
 			!ksm_has(&ksm, KSM_FULL_SCANS);
 	sample->run = value_or(&ksm, KSM_RUN, -1);
+	if (sample->run > 0)
+		sample->run &= ~(int64_t)KSM_RUN_OFFLINE;
 	sample->pages_to_scan = value_or(&ksm, KSM_PAGES_TO_SCAN, -1);
 	sample->sleep_ms = value_or(&ksm, KSM_SLEEP_MILLISECS, -1);
 	sample->smart_scan = value_or(&ksm, KSM_SMART_SCAN, -1);
@@ -169,6 +171,21 @@ int governor_set_nice(struct governor *governor)
 	return setpriority(PRIO_PROCESS, (id_t)governor->ksmd.pid, wanted) < 0 ? -errno : 0;
 }
 
+/* What the service writes is its to restore, and nothing else: others are the administrator's. */
+static void read_first(struct governor *governor)
+{
+	static const enum ksm_key written[] = { KSM_RUN, KSM_PAGES_TO_SCAN, KSM_SLEEP_MILLISECS,
+		KSM_SMART_SCAN, KSM_USE_ZERO_PAGES, KSM_ADVISOR_MODE };
+	for (int key = 0; key < KSM_KEYS; key++)
+		governor->first.error[key] = -ENODATA;
+	for (size_t i = 0; i < sizeof(written) / sizeof(*written); i++)
+		governor->first.error[written[i]] =
+			ksm_get(governor->ksm, written[i], &governor->first.value[written[i]]);
+	/* run=2 is a command rather than a state: to repeat it unasked could cost the machine. */
+	if (governor->first.value[KSM_RUN] == KSM_RUN_UNMERGE)
+		governor->first.value[KSM_RUN] = KSM_RUN_STOP;
+}
+
 int governor_open(struct governor *governor, int64_t now_ms, const char **what)
 {
 	*what = "ksmd";
@@ -181,14 +198,12 @@ int governor_open(struct governor *governor, int64_t now_ms, const char **what)
 	*what = "the first values";
 	int err = state_load_first(governor->dir, &governor->first, &governor->first_nice);
 	if (err == -ENOENT) {
-		ksm_read(governor->ksm, &governor->first);
-		/* run=2 is a command rather than a state: to repeat it unasked could cost the machine. */
-		if (governor->first.value[KSM_RUN] == KSM_RUN_UNMERGE)
-			governor->first.value[KSM_RUN] = KSM_RUN_STOP;
+		read_first(governor);
 		err = state_save_first(governor->dir, &governor->first, governor->first_nice);
 	}
 	if (err)
 		return err;
+	governor->first_known = true;
 	*what = "advisor_mode";
 	int64_t advisor;
 	if (!ksm_get(governor->ksm, KSM_ADVISOR_MODE, &advisor) && advisor != KSM_ADVISOR_NONE) {
@@ -203,7 +218,7 @@ int governor_open(struct governor *governor, int64_t now_ms, const char **what)
 
 int governor_restore(struct governor *governor, enum ksm_key *failed)
 {
-	if (governor->policy.foreign)
+	if (!governor->first_known || governor->policy.foreign)
 		return 0;
 	if (governor->first_nice != CONFIG_NICE_KEEP && governor->ksmd.fd >= 0) {
 		int nice;

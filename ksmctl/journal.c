@@ -91,6 +91,7 @@ int journal_note(struct journal *journal, const struct governor *governor, int64
 		&journal->lines[(journal->next + JOURNAL_KEPT - 1) % JOURNAL_KEPT];
 	bool fresh = !journal->count || last->phase != decision->phase ||
 		     last->reason != decision->reason;
+	int err = 0;
 	if (fresh) {
 		journal->lines[journal->next] = (struct journal_line){
 			.unix_ms = unix_ms(),
@@ -103,12 +104,11 @@ int journal_note(struct journal *journal, const struct governor *governor, int64
 		};
 		journal->next = (journal->next + 1) % JOURNAL_KEPT;
 		journal->count += journal->count < JOURNAL_KEPT;
-		int err = write_decisions(journal, governor->dir);
-		if (err)
-			return err;
+		err = write_decisions(journal, governor->dir);
 	}
-	int err = fresh || now_ms >= journal->status_due_ms
-			  ? write_status(journal, governor, now_ms)
-			  : 0;
+	if (fresh || now_ms >= journal->status_due_ms) {
+		int status_err = write_status(journal, governor, now_ms);
+		err = err ? err : status_err;
+	}
 	return err ? err : fresh;
 }

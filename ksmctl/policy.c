@@ -547,7 +547,7 @@ static bool still_foreign(const struct policy_config *config, struct policy_stat
 	return false;
 }
 
-static void hold(const struct policy_config *config, struct policy_state *state,
+static void hold(const struct policy_config *config, const struct policy_state *state,
 	enum policy_reason reason, struct policy_decision *decision)
 {
 	*decision = state->decision;
@@ -556,7 +556,6 @@ static void hold(const struct policy_config *config, struct policy_state *state,
 	decision->reason = reason;
 	decision->budget_ppm = 0;
 	decision->next_look_ms = config->rest_interval_ms;
-	state->decision = *decision;
 }
 
 void policy_step(const struct policy_config *config, struct policy_state *state,

@@ -42,19 +42,9 @@ static bool advisor_works(int dir)
 	return len > 0 && strstr(text, "[scan-time]");
 }
 
-/* Returns 0, or the error that the kernel gives. */
-static int replace(int dir, const char *key, const char *value, mode_t mode)
+static int put(int dir, const char *key, const char *text, mode_t mode)
 {
-	char text[64], fresh[64];
-	if (!strcmp(key, "pages_to_scan") && advisor_works(dir))
-		return EINVAL;
-	if (!strcmp(key, "run") && (strlen(value) != 1 || *value < '0' || *value > '2'))
-		return EINVAL;
-	if (!strcmp(key, "advisor_mode"))
-		snprintf(text, sizeof(text), "%s\n",
-			strcmp(value, "none") ? "none [scan-time]" : "[none] scan-time");
-	else
-		snprintf(text, sizeof(text), "%s\n", value);
+	char fresh[64];
 	/* Beside the folder, so that nobody takes it for a file of the kernel. */
 	snprintf(fresh, sizeof(fresh), "../.played.%d", (int)getpid());
 	int fd = openat(dir, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode & 0777);
@@ -64,6 +54,24 @@ static int replace(int dir, const char *key, const char *value, mode_t mode)
 	syscall(SYS_write, fd, text, strlen(text));
 	close(fd);
 	return renameat(dir, fresh, dir, key) < 0 ? errno : 0;
+}
+
+/* Returns 0, or the error that the kernel gives. */
+static int replace(int dir, const char *key, const char *value, mode_t mode)
+{
+	char text[64];
+	if (!strcmp(key, "pages_to_scan") && advisor_works(dir))
+		return EINVAL;
+	if (!strcmp(key, "run") && (strlen(value) != 1 || *value < '0' || *value > '2'))
+		return EINVAL;
+	snprintf(text, sizeof(text), "%s\n", value);
+	if (!strcmp(key, "advisor_mode")) {
+		bool on = strcmp(value, "none") != 0;
+		if (on != advisor_works(dir))
+			put(dir, "pages_to_scan", on ? "500\n" : "100\n", 0644);
+		snprintf(text, sizeof(text), "%s\n", on ? "none [scan-time]" : "[none] scan-time");
+	}
+	return put(dir, key, text, mode);
 }
 
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's own */
