@@ -11,6 +11,7 @@
 #define STALL_WINDOW_MS 500
 #define MACHINE_EVERY_MS 150
 #define WATCH_LEAST_MS 200
+#define WAKE_AFTER_MS 1000
 
 static int64_t value_or(const struct ksm_state *state, enum ksm_key key, int64_t missing)
 {
@@ -139,6 +140,24 @@ static int carry_out(struct governor *governor)
 	return 0;
 }
 
+/*
+ * A race in the kernel can leave ksmd asleep although run=1 and memory is registered. Writing 1
+ * again, which changes nothing, wakes it.
+ */
+static void wake_ksmd(struct governor *governor, int64_t now_ms)
+{
+	const struct policy_sample *sample = &governor->sample;
+	int64_t work = sample->ksmd_cpu_ns + sample->pages_scanned;
+	if (governor->decision.run != KSM_RUN_MERGE || governor->decision.phase == POLICY_IDLE ||
+		work != governor->awake_work) {
+		governor->awake_work = work;
+		governor->awake_ms = now_ms;
+	} else if (now_ms - governor->awake_ms > WAKE_AFTER_MS + 2 * governor->decision.sleep_ms) {
+		ksm_set(governor->ksm, KSM_RUN, KSM_RUN_MERGE);
+		governor->awake_ms = now_ms;
+	}
+}
+
 int64_t governor_step(struct governor *governor, int64_t now_ms)
 {
 	make_sample(governor, now_ms);
@@ -146,6 +165,8 @@ int64_t governor_step(struct governor *governor, int64_t now_ms)
 		&governor->decision);
 	governor->look_now = false;
 	governor->write_error = governor->decision.write ? carry_out(governor) : 0;
+	if (governor->decision.write && !governor->write_error)
+		wake_ksmd(governor, now_ms);
 	if (governor->write_error) {
 		/* The kernel shows something else than decided, and that is nobody's doing. */
 		policy_forget_written(&governor->policy);

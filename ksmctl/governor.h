@@ -28,6 +28,7 @@ struct governor {
 	int64_t machine_due_ms;
 	uint64_t stall_total_us; /* PSI of the CPU when its share was last taken */
 	int64_t stall_since_ms, stall_centi;
+	int64_t awake_work, awake_ms; /* when ksmd was last seen to have done something */
 	bool look_now;
 	int write_error; /* the last write's -errno, so that a failure is told once */
 	enum ksm_key write_failed;

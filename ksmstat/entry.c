@@ -3,11 +3,16 @@
 #include "ksmstat/entry.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <pwd.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* More readers than this gain nothing, and would be felt by others. */
+#define READERS_MAX 8
 
 /* Names of users met so far: asking the user database can be slow, and most processes share few. */
 struct user {
@@ -38,37 +43,16 @@ static const char *user_name(uid_t uid)
 	return user->name;
 }
 
-static struct entry *append(struct entry_list *list)
+/* Read one process. Returns 0, -ESRCH when it is gone or has no memory of its own. */
+static int read_process(struct entry *entry, const struct proc *proc)
 {
-	if (list->count == list->room) {
-		size_t room = list->room ? list->room * 2 : 256;
-		struct entry *entries = reallocarray(list->entries, room, sizeof(*entries));
-		if (!entries)
-			return NULL;
-		list->entries = entries;
-		list->room = room;
-	}
-	struct entry *entry = &list->entries[list->count];
-	memset(entry, 0, sizeof(*entry));
-	return entry;
-}
-
-/* Read one process. Returns 0, -ESRCH when it is gone or has no memory of its own, or -ENOMEM. */
-static int read_process(struct entry_list *list, const struct proc *proc)
-{
-	struct entry *entry = append(list);
-	uid_t uid;
-
-	if (!entry)
-		return -ENOMEM;
 	entry->pid = proc->pid;
 	int err = proc_read_stat(proc, &entry->stat);
 	if (err == -ENOENT || err == -ESRCH || (!err && entry->stat.kernel_thread))
 		return -ESRCH;
 	if (err) /* hidden from us, as under hidepid: it is there, and unreadable */
 		entry->stat.comm[0] = '?';
-	if (!proc_read_uid(proc, &uid))
-		entry->user = user_name(uid);
+	entry->uid_error = proc_read_uid(proc, &entry->uid);
 	entry->smaps_error = smaps_read(proc, smaps_add, &entry->sum);
 	if (entry->smaps_error == -ESRCH)
 		return -ESRCH;
@@ -76,8 +60,87 @@ static int read_process(struct entry_list *list, const struct proc *proc)
 	if (!entry->smaps_error && entry->sum.areas == 0)
 		return -ESRCH;
 	entry->ksm_error = proc_read_ksm_stat(proc, &entry->ksm);
-	list->unreadable += entry->smaps_error != 0;
-	list->count++;
+	return 0;
+}
+
+/* The work that the readers share: each takes the next process that none has taken. */
+struct reading {
+	const struct root *root;
+	struct entry *entries;
+	int *results; /* of read_process, or of opening it */
+	size_t count;
+	atomic_size_t next;
+};
+
+static void *reader(void *data)
+{
+	struct reading *reading = data;
+	for (;;) {
+		size_t i = atomic_fetch_add(&reading->next, 1);
+		if (i >= reading->count)
+			return NULL;
+		struct proc proc;
+		reading->results[i] = proc_open(&proc, reading->root, reading->entries[i].pid);
+		if (reading->results[i])
+			continue;
+		reading->results[i] = read_process(&reading->entries[i], &proc);
+		proc_close(&proc);
+	}
+}
+
+/*
+ * Read the processes whose PIDs are in the list, with as many readers as there are CPUs: the time
+ * goes into the kernel's walks over page tables, each under a lock of its own process.
+ */
+static int read_entries(struct entry_list *list, const struct root *root)
+{
+	struct reading reading = { .root = root, .entries = list->entries, .count = list->count };
+	pthread_t threads[READERS_MAX];
+	size_t started = 0;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	long readers = cpus < READERS_MAX ? cpus : READERS_MAX;
+
+	reading.results = calloc(list->count ? list->count : 1, sizeof(*reading.results));
+	if (!reading.results)
+		return -ENOMEM;
+	/* This thread reads too, so a thread that cannot be had is not missed. */
+	while ((long)started < readers - 1 && started * 8 < list->count &&
+		pthread_create(&threads[started], NULL, reader, &reading) == 0)
+		started++;
+	reader(&reading);
+	while (started)
+		pthread_join(threads[--started], NULL);
+
+	size_t kept = 0;
+	int err = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		struct entry *entry = &list->entries[i];
+		if (reading.results[i] == -ESRCH)
+			list->missing++;
+		else if (reading.results[i])
+			err = reading.results[i];
+		if (reading.results[i])
+			continue;
+		entry->user = entry->uid_error ? NULL : user_name(entry->uid);
+		list->unreadable += entry->smaps_error != 0;
+		list->entries[kept++] = *entry;
+	}
+	list->count = kept;
+	free(reading.results);
+	return err;
+}
+
+static int append(struct entry_list *list, pid_t pid)
+{
+	if (list->count == list->room) {
+		size_t room = list->room ? list->room * 2 : 256;
+		struct entry *entries = reallocarray(list->entries, room, sizeof(*entries));
+		if (!entries)
+			return -ENOMEM;
+		list->entries = entries;
+		list->room = room;
+	}
+	list->entries[list->count++] = (struct entry){ .pid = pid };
 	return 0;
 }
 
@@ -89,12 +152,15 @@ int entry_read_all(struct entry_list *list, const struct root *root)
 	if (err)
 		return err;
 	while ((err = proc_walk_next(&walk, &proc)) > 0) {
-		err = read_process(list, &proc);
+		err = append(list, proc.pid);
 		proc_close(&proc);
-		if (err && err != -ESRCH)
+		if (err)
 			break;
 	}
 	proc_walk_close(&walk);
+	if (!err)
+		err = read_entries(list, root);
+	list->missing = 0; /* nobody asked for those that went away meanwhile */
 	return err;
 }
 
@@ -102,18 +168,11 @@ int entry_read_pids(
 	struct entry_list *list, const struct root *root, const pid_t *pids, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct proc proc;
-		int err = proc_open(&proc, root, pids[i]);
-		if (!err) {
-			err = read_process(list, &proc);
-			proc_close(&proc);
-		}
-		if (err == -ESRCH)
-			list->missing++;
-		else if (err)
+		int err = append(list, pids[i]);
+		if (err)
 			return err;
 	}
-	return 0;
+	return read_entries(list, root);
 }
 
 void entry_free(struct entry_list *list)

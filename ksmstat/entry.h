@@ -12,6 +12,8 @@
 struct entry {
 	pid_t pid;
 	struct proc_stat stat;
+	int uid_error; /* 0: uid holds */
+	uid_t uid;
 	const char *user; /* name, or the number where there is none; lives as long as the list */
 	int smaps_error;  /* 0: sum holds; else -errno and nothing of it does */
 	struct smaps_sum sum;

@@ -81,7 +81,7 @@ end()
 {
 	local from=${EPOCHREALTIME/./} took code
 	kill -"${1-TERM}" "$daemon" 2>/dev/null || echo 'it had ended before'
-	soon test -s "$work/code" || echo "it does not end"
+	soon test -s "$work/code" || { echo 'it does not end' && return; }
 	took=$((${EPOCHREALTIME/./} - from)) code=$(<"$work/code")
 	[ $took -lt 1000000 ] || echo "its end took $took us"
 	[[ $code =~ ^(${2-0})$ ]] || echo "exit code $code, not ${2-0}: $(cat "$work/said")"
@@ -427,8 +427,9 @@ done
 kill -0 "$daemon" || echo "it stopped: $(cat "$work/said")"
 [ "$(times 'cannot write the status')" = 1 ] || echo "told $(times 'cannot write the status') times: $(cat "$work/said")"
 rm "$state/filler"
-kill -USR1 "$daemon"
 pass 900
+wants shows "full_scans=$(get full_scans)"
+kill -USR1 "$daemon"
 wants shows 'reason=a boost was asked for'
 end
 as_found

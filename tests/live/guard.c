@@ -148,6 +148,9 @@ bool guard_wait_passes(int n, int timeout_s)
 	for (int i = 0; i < timeout_s * 100; i++) {
 		if (!ksm_get(&guard.ksm, KSM_FULL_SCANS, &now) && now - first >= n)
 			return true;
+		/* A race in the kernel can leave ksmd asleep with run=1: writing it again wakes ksmd. */
+		if (i % 200 == 199 && !ksm_get(&guard.ksm, KSM_RUN, &now) && now == KSM_RUN_MERGE)
+			ksm_set(&guard.ksm, KSM_RUN, KSM_RUN_MERGE);
 		usleep(10 * 1000);
 	}
 	return false;
