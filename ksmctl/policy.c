@@ -27,6 +27,12 @@ enum {
 	NS_PER_PAGE_GUESS = 3000, /* where the kernel does not count pages */
 	NEWS_MIN_KIB = 4096,	  /* smaller arrivals wait for the next steady pass */
 	NEWS_PART = 64,		  /* so does growth by less than this part of what is registered */
+	/* During a boost, and soon after one, growth has to be larger: the boosts shall not follow
+	 * each other for ever behind a heap that grows. */
+	NEWS_PART_WORKING = 8,
+	NEWS_PART_EARLY = 4,
+	REST_FACTOR = 2, /* rest so many times the CPU time of the last boost before the next; */
+	REST_FACTOR_GROWTH = 8, /* and so many for a boost that only growth asks for */
 	WHOLE_PASSES = 2,
 	OLD_UNMATCHED_PART = 32, /* fewer old pages without a partner are not worth a dearer pass */
 	BARREN_PART = 16,
@@ -69,6 +75,7 @@ void policy_init(struct policy_state *state)
 	memset(state, 0, sizeof(*state));
 	rate_init(&state->rate);
 	state->news_seen = state->registered_kib_seen = state->tracked_pages_seen = -1;
+	state->boost_cpu_ns = -1;
 }
 
 static int64_t saved_pages(const struct policy_sample *sample)
@@ -132,9 +139,12 @@ static void boost(
 		enter(state, sample, POLICY_BOOST);
 		state->arrived_kib = state->boost_gain_pages = state->boost_scanned_pages = 0;
 		state->dry_passes = 0;
+		state->boost_cpu_ns = sample->ksmd_cpu_ns;
 		/* These may be passed over by smart_scan just when their twins arrive. */
-		state->old_unmatched = max64(sample->pages_unshared, 0) * OLD_UNMATCHED_PART >
-				       tracked_pages(sample);
+		state->old_unmatched =
+			(max64(sample->pages_unshared, 0) + max64(sample->pages_volatile, 0)) *
+				OLD_UNMATCHED_PART >
+			tracked_pages(sample);
 		begin_pass(state, sample, at_boundary);
 	} else {
 		state->pass_whole = false;
@@ -153,6 +163,9 @@ static void park(struct policy_state *state, const struct policy_sample *sample)
 			state->boost_gain_pages < state->boost_scanned_pages / BARREN_SCANNED_PART;
 		state->barren_boosts = barren ? state->barren_boosts + 1 : 0;
 	}
+	if (state->boost_cpu_ns >= 0 && sample->ksmd_cpu_ns >= 0)
+		state->boost_cost_ms = (sample->ksmd_cpu_ns - state->boost_cpu_ns) / MILLION;
+	state->boost_cpu_ns = -1;
 	state->parked_since_ms = sample->now_ms;
 	state->dry_passes = 0;
 	/* Both looks fell into one sleep: ksmd has not begun the next pass. */
@@ -165,10 +178,11 @@ static void park(struct policy_state *state, const struct policy_sample *sample)
 /* How long a boost waits after the last one, given how many gained nothing. */
 static int64_t backoff_ms(const struct policy_state *state)
 {
+	int64_t paid_ms = state->boost_cost_ms * REST_FACTOR;
 	if (!state->barren_boosts)
-		return 0;
+		return paid_ms;
 	uint32_t doublings = state->barren_boosts - 1 < 10 ? state->barren_boosts - 1 : 10;
-	return min64((int64_t)BACKOFF_FIRST_MS << doublings, BACKOFF_MAX_MS);
+	return max64(paid_ms, min64((int64_t)BACKOFF_FIRST_MS << doublings, BACKOFF_MAX_MS));
 }
 
 /* Memory that came since it was last asked, in KiB; 0 when it is too little to mind. */
@@ -184,7 +198,6 @@ static int64_t take_news(struct policy_state *state, const struct policy_sample 
 		state->tracked_pages_seen = tracked_pages(sample);
 		return max64(arrived, 0);
 	}
-	threshold = max64(NEWS_MIN_KIB, sample->registered_kib / NEWS_PART);
 	arrived = sample->registered_kib - max64(state->registered_kib_seen, 0);
 	if (arrived < 0) { /* somebody left; growth counts from here */
 		state->registered_kib_seen = sample->registered_kib;
@@ -196,6 +209,13 @@ static int64_t take_news(struct policy_state *state, const struct policy_sample 
 		arrived = max64(arrived,
 			min64(sample->registered_kib, mul_div64(newcomers, sample->registered_kib,
 							      sample->registered_processes)));
+	int64_t part = NEWS_PART;
+	if (newcomers <= 0 && state->phase != POLICY_PARKED && state->phase != POLICY_STEADY)
+		part = NEWS_PART_WORKING;
+	else if (newcomers <= 0 && sample->now_ms - state->parked_since_ms <
+					   state->boost_cost_ms * REST_FACTOR_GROWTH)
+		part = NEWS_PART_EARLY;
+	threshold = max64(NEWS_MIN_KIB, sample->registered_kib / part);
 	if (arrived < threshold)
 		return 0;
 	state->registered_kib_seen = sample->registered_kib;

@@ -124,7 +124,8 @@ struct policy_state {
 	int64_t news_seen, registered_kib_seen, tracked_pages_seen;
 	int64_t arrived_kib; /* since the boost began */
 	int64_t boost_gain_pages, boost_scanned_pages;
-	uint32_t barren_boosts; /* in a row */
+	int64_t boost_cpu_ns, boost_cost_ms; /* at its start; and what the last one cost */
+	uint32_t barren_boosts;		     /* in a row */
 
 	bool parked_at_boundary;
 

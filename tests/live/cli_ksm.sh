@@ -167,14 +167,13 @@ kill -KILL "${program_pids[@]}"
 release
 take # waits for the one who puts the knobs back
 verdict "$(as_found "$before")" 'the knobs are as they were found'
-folders=$(echo /tmp/ksmctl-demo-*)
 release
 
 # demo_case NAME CODE MOMENT COMMAND...: starts the demonstration as a terminal would, waits until it
 # prints MOMENT, and runs COMMAND, in which $demo is its process. It takes the lock itself.
 demo_case()
 {
-	local name=$1 want=$2 moment=$3 demo code folder problem=''
+	local name=$1 want=$2 moment=$3 demo code folder='' problem=''
 	shift 3
 	env --default-signal=INT,QUIT setsid "$B/tests/demo" >"$work/demo" 2>&1 &
 	demo=$!
@@ -190,12 +189,11 @@ demo_case()
 	none ksmctl || problem+="the service is still at work"$'\n'
 	problem+=$(as_found "$before")
 	wait_for 5 none tests/job || problem+="jobs are left"$'\n'
-	# Nobody is left to remove its folder after SIGKILL. All others that are there now were there before.
-	for folder in /tmp/ksmctl-demo-*; do
-		case " $folders " in *" $folder "*) continue ;; esac
+	# Nobody is left to remove its folder after SIGKILL; this one is known to be its own.
+	if [ -n "$folder" ] && [ -d "$folder" ]; then
 		[ "$want" -eq 137 ] || problem+="it left $folder"$'\n'
 		rm -r "$folder"
-	done
+	fi
 	release
 	[ -z "$problem" ] || problem+=$(tr '\r' '\n' <"$work/demo" | tail -n 8 | sed 's/^/demo: /')
 	verdict "$problem" "$name"
@@ -204,7 +202,20 @@ running() { find /proc -maxdepth 2 -path '/proc/[0-9]*/exe' -lname "$B/$1" 2>/de
 none() { [ -z "$(running "$1")" ]; }
 after() { sleep "$1"; "${@:2}"; }
 kill_job() { kill -KILL "$(running tests/job | sed -n 2p)"; }
-demo_kill() { kill "-$1" -- "${2-}$demo"; }
+# The folder of the service that this demonstration started, from its command line.
+service_folder()
+{
+	local pid
+	for pid in $(running ksmctl); do
+		[ "$(awk '$1 == "PPid:" { print $2 }' "/proc/$pid/status")" = "$demo" ] || continue
+		tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^\(\/tmp\/ksmctl-demo-[A-Za-z0-9]*\)\/ksmctl\.conf$/\1/p'
+	done
+}
+demo_kill()
+{
+	folder=$(service_folder)
+	kill "-$1" -- "${2-}$demo"
+}
 
 demo_case 'demo: Ctrl-C while the jobs start' 130 '^Starting' demo_kill INT -
 demo_case 'demo: a job is killed' 1 'The jobs work' after 0.5 kill_job
