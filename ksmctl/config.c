@@ -106,7 +106,9 @@ static int parse_percent(const char *text, int64_t scale, int64_t *value)
 	size_t len = strlen(text);
 	if (len && text[len - 1] == '%')
 		len--;
-	size_t whole_len = strcspn(text, ".%");
+	size_t whole_len = strcspn(text, ".");
+	if (whole_len > len)
+		whole_len = len;
 	int64_t whole = 0, sum;
 	if (file_parse_i64(text, whole_len, &whole) || whole < 0 || whole > 1000000)
 		return -EINVAL;

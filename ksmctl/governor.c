@@ -226,12 +226,16 @@ int governor_open(struct governor *governor, int64_t now_ms, const char **what)
 		return err;
 	governor->first_known = true;
 	*what = "advisor_mode";
-	int64_t advisor;
-	if (!ksm_get(governor->ksm, KSM_ADVISOR_MODE, &advisor) && advisor != KSM_ADVISOR_NONE) {
-		err = ksm_set(governor->ksm, KSM_ADVISOR_MODE, KSM_ADVISOR_NONE);
-		if (err)
-			return err;
-	}
+	int64_t advisor = KSM_ADVISOR_NONE;
+	if (ksm_get(governor->ksm, KSM_ADVISOR_MODE, &advisor))
+		advisor = KSM_ADVISOR_NONE; /* this kernel has none */
+	if (advisor == KSM_ADVISOR_OTHER)
+		return -EOPNOTSUPP; /* taken off, it could not be put back */
+	err = advisor == KSM_ADVISOR_NONE
+		      ? 0
+		      : ksm_set(governor->ksm, KSM_ADVISOR_MODE, KSM_ADVISOR_NONE);
+	if (err)
+		return err;
 	*what = "the processes";
 	policy_init(&governor->policy);
 	return watch_open(&governor->watch, governor->root, !governor->root->foreign, now_ms);

@@ -97,7 +97,9 @@ int state_save_first(const struct state_dir *dir, const struct ksm_state *first,
 	size_t at = 0;
 	for (int key = 0; key < KSM_TUNABLES; key++) {
 		char value[32];
-		if (ksm_has(first, (enum ksm_key)key))
+		/* An advisor that has no name here could not be put back by its name. */
+		bool nameless = key == KSM_ADVISOR_MODE && first->value[key] == KSM_ADVISOR_OTHER;
+		if (ksm_has(first, (enum ksm_key)key) && !nameless)
 			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s=%s\n",
 				ksm_keys[key].name,
 				ksm_format((enum ksm_key)key, first->value[key], value,
