@@ -415,7 +415,7 @@ static enum policy_reason move(const struct policy_config *config, struct policy
 	bool may_boost = resting ? sample->now_ms - state->parked_since_ms >= backoff_ms(state)
 				 : state->dry_passes < DRY_PASSES_MAX;
 	if (sample->look_now || may_boost) {
-		int64_t known_kib = state->registered_kib_seen;
+		int64_t known_kib = state->registered_kib_seen, known_news = state->news_seen;
 		int64_t arrived_kib = take_news(state, sample);
 		if (sample->look_now) {
 			state->barren_boosts = 0;
@@ -424,10 +424,9 @@ static enum policy_reason move(const struct policy_config *config, struct policy
 		}
 		if (arrived_kib > 0) {
 			boost(state, sample, arrived_kib);
-			return first ? POLICY_R_FIRST_LOOK
-			       : known_kib > 0 && sample->news == state->last.news
-				       ? POLICY_R_GROWTH
-				       : POLICY_R_NEW_PROCESS;
+			return first					     ? POLICY_R_FIRST_LOOK
+			       : known_kib > 0 && sample->news <= known_news ? POLICY_R_GROWTH
+									     : POLICY_R_NEW_PROCESS;
 		}
 	}
 	if (state->phase == POLICY_IDLE) {
@@ -542,7 +541,8 @@ static bool same_knobs(const struct policy_sample *a, const struct policy_sample
 	       a->use_zero_pages == b->use_zero_pages && a->advisor == b->advisor;
 }
 
-/* Step aside, for longer each time, and not at all back while somebody keeps merging stopped. */
+/* Step aside, for longer each time, and not at all back while somebody keeps merging
+ * stopped or the kernel's advisor at work. */
 static bool still_foreign(const struct policy_config *config, struct policy_state *state,
 	const struct policy_sample *sample)
 {
@@ -561,7 +561,8 @@ static bool still_foreign(const struct policy_config *config, struct policy_stat
 	}
 	uint32_t doublings = state->foreign_times - 1 < 6 ? state->foreign_times - 1 : 6;
 	int64_t wait_ms = (int64_t)config->foreign_retry_s * 1000 << doublings;
-	if (sample->run != 1 || sample->now_ms - state->foreign_since_ms < wait_ms)
+	if (sample->run != 1 || sample->advisor > 0 ||
+		sample->now_ms - state->foreign_since_ms < wait_ms)
 		return true;
 	state->foreign = false;
 	return false;
