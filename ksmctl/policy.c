@@ -302,6 +302,13 @@ static bool under_pressure(const struct policy_config *config, const struct poli
 		       (int64_t)config->pressure_available_permille;
 }
 
+/* Why it rests: nothing is left to merge, or it does not pay. */
+static enum policy_reason rest_reason(const struct policy_sample *sample)
+{
+	bool loss = sample->profit_bytes < 0 && sample->profit_bytes != INT64_MIN;
+	return loss ? POLICY_R_NO_PROFIT : POLICY_R_CONVERGED;
+}
+
 /* Whether the rest has been long enough to pay for a pass. */
 static bool pass_due(const struct policy_config *config, const struct policy_state *state,
 	const struct policy_sample *sample)
@@ -309,7 +316,7 @@ static bool pass_due(const struct policy_config *config, const struct policy_sta
 	int64_t rested_ms = sample->now_ms - state->parked_since_ms;
 	int64_t wait_ms = (int64_t)config->pass_s * 1000;
 	int64_t paid_ms = mul_div64(state->pass_cost_ns, 1, max64(config->steady_cpu_ppm, 1));
-	if (sample->profit_bytes < 0 && sample->profit_bytes != INT64_MIN)
+	if (rest_reason(sample) == POLICY_R_NO_PROFIT)
 		paid_ms = mul_div64(paid_ms, 4, 1);
 	return rested_ms >= max64(wait_ms, paid_ms);
 }
@@ -342,7 +349,7 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 			return state->smart_off ? POLICY_R_LATE_TWINS : POLICY_R_GAINING;
 		if (!gained) {
 			park(state, sample);
-			return state->barren_boosts ? POLICY_R_NO_GAIN : POLICY_R_CONVERGED;
+			return state->barren_boosts ? POLICY_R_NO_GAIN : rest_reason(sample);
 		}
 		state->smart_off = false;
 		if (gain > scanned / MUCH_PART)
@@ -357,7 +364,7 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 			return POLICY_R_GAINING;
 		}
 		park(state, sample);
-		return POLICY_R_CONVERGED;
+		return rest_reason(sample);
 	case POLICY_PRESSURE:
 		if (gained)
 			return POLICY_R_MEMORY_PRESSURE;
@@ -377,7 +384,7 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 		if (state->changed && state->whole_passes < WHOLE_PASSES)
 			return POLICY_R_CHANGED; /* this pass took new checksums; the next may merge */
 		park(state, sample);
-		return is_blind(sample) ? POLICY_R_BLIND : POLICY_R_CONVERGED;
+		return is_blind(sample) ? POLICY_R_BLIND : rest_reason(sample);
 	default:
 		return state->decision.reason;
 	}

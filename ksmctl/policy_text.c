@@ -22,18 +22,16 @@ const char *policy_reason_text(enum policy_reason reason)
 			"this pass looks at old pages too, for late twins of new ones",
 		[POLICY_R_CONVERGED] = "everything equal is merged",
 		[POLICY_R_NO_GAIN] = "scanning gained nothing, so the next boost waits longer",
-		[POLICY_R_BUDGET_REST] = "resting until the budget pays for the next pass",
 		[POLICY_R_PASS_DUE] = "a steady pass is due",
-		[POLICY_R_PASS_RUNNING] = "a steady pass is under way",
 		[POLICY_R_CHANGED] = "much memory changed since the last pass, so another follows",
 		[POLICY_R_DRIFT] = "memory changed in place and became equal",
 		[POLICY_R_BLIND] = "processes cannot be seen, so a slow scan looks for new memory",
 		[POLICY_R_MEMORY_PRESSURE] = "memory is short",
-		[POLICY_R_CPU_PRESSURE] = "processes wait for the CPU, so the boost is halved",
 		[POLICY_R_FOREIGN] = "another controller wrote to the kernel, so hands off",
 		[POLICY_R_STALE] = "the kernel could not be read, so the last settings stay",
 		[POLICY_R_COUNTER_RESET] = "everything was unmerged, so it starts afresh",
-		[POLICY_R_NO_PROFIT] = "merging costs more memory than it saves",
+		[POLICY_R_NO_PROFIT] =
+			"merging costs more memory than it saves, so passes are rarer",
 	};
 	return (unsigned)reason < POLICY_R_COUNT ? texts[reason] : "unknown";
 }

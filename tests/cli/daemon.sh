@@ -27,7 +27,7 @@ tree()
 	shift
 	for change; do
 		case $change in
-		-/*) rm -r "$root/${change#-/}" ;;
+		-/*) rm -r "${root:?}/${change#-/}" ;;
 		-*) rm "$ksm/${change#-}" ;;
 		*) echo "${change#*=}" >"$ksm/${change%%=*}" ;;
 		esac
@@ -361,6 +361,7 @@ verdict "$(wants shows phase=hold; quiet 2.6; [ "$(get run)" = 2 ] || echo "run 
 put run 1
 verdict "$(wants shows phase=boost)" 'it comes back when somebody lets ksmd run again'
 put advisor_mode 'none [scan-time]'
+put pages_to_scan 500 # as the kernel does then
 verdict "$(wants shows phase=hold; quiet 4.6)" "the advisor, turned on by somebody, is not fought"
 verdict "$(end; [ "$(get advisor_mode)" = scan-time ] || echo 'it turned the advisor off')" \
 	'what another controller holds is not restored over it'
@@ -389,6 +390,17 @@ mv "$work/hidden" "$ksm/pages_sharing"
 verdict "$(wants shows phase=parked; ! shows 'reason=the kernel could not be read.*' || echo 'it still says so')" \
 	'readable again: as before, and it says so'
 end >/dev/null
+
+# The ksmd of a captured tree has a number that belongs to somebody else here.
+tree 6.18
+start_child sleep 60
+mv "$root/proc/$ksmd" "$root/proc/$child"
+sed -i "s/^$ksmd /$child /" "$root/proc/$child/stat"
+config 'ksmd-nice = 11'
+before=$(ps -o ni= -p "$child")
+begin
+verdict "$(wants serves; [ "$(ps -o ni= -p "$child")" = "$before" ] || echo "niceness now $(ps -o ni= -p "$child")"; end)" \
+	'--root: no process of this machine gets another niceness'
 
 # --- Failed writes, and a full folder
 if [ -n "${no_user-}" ]; then
@@ -467,6 +479,9 @@ verdict "$(tells '^RELOADING=1\|MONOTONIC_USEC=[0-9]+$'; tells '^READY=1$'; says
 	'SIGHUP: a good file is taken'
 kill -USR1 "$daemon"
 verdict "$(wants shows budget_ppm=400000)" 'and holds from then on'
+config 'boost-cpu = 40' 'ksmd-nice = 3'
+kill -HUP "$daemon"
+verdict "$(wants says 'ksmd-nice changes at the next start only')" 'SIGHUP: what waits for the next start is told'
 : >"$work/told"
 config 'boost-cpu = 400'
 kill -HUP "$daemon"

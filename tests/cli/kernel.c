@@ -66,7 +66,9 @@ static int replace(int dir, const char *key, const char *value, mode_t mode)
 		return EINVAL;
 	snprintf(text, sizeof(text), "%s\n", value);
 	if (!strcmp(key, "advisor_mode")) {
-		bool on = strcmp(value, "none") != 0;
+		bool on = !strcmp(value, "scan-time");
+		if (!on && strcmp(value, "none") != 0)
+			return EINVAL;
 		if (on != advisor_works(dir))
 			put(dir, "pages_to_scan", on ? "500\n" : "100\n", 0644);
 		snprintf(text, sizeof(text), "%s\n", on ? "none [scan-time]" : "[none] scan-time");

@@ -95,7 +95,7 @@ verdict "$(for set in CapInh CapPrm CapEff CapBnd CapAmb; do
 	[ "$(status_of "$daemon" $set)" = $want ] || echo "$set is $(status_of "$daemon" $set), not $want"
 done)" "its capabilities are $keeps"
 verdict "$([ "$(status_of "$daemon" NoNewPrivs)" = 1 ] || echo 'not set')" 'no_new_privs is set'
-rss() { sed -n 's/^VmRSS: *\([0-9]*\) kB/\1/p' "/proc/$daemon/status"; }
+rss() { status_of "$daemon" VmRSS | sed "s/ kB//"; }
 events() { for ((i = 0; i < $1; i++)); do /bin/true; done; }
 if ! shows connector=1; then
 	skip 'it does not grow with events' 'no process connector here'

@@ -263,6 +263,8 @@ static void steady(void)
 	come_to_rest(); /* where it does not pay, passes are rarer */
 	sample.profit_bytes = -1;
 	ck_assert_int_ge(rest_until_pass(), waited_ms * 2);
+	pass(0);
+	expect(POLICY_PARKED, POLICY_R_NO_PROFIT);
 
 	come_to_rest();
 	rest_until_pass();
