@@ -24,6 +24,12 @@ static int64_t saved_pages(const struct policy_sample *sample)
 	       (sample->zero_pages > 0 ? sample->zero_pages : 0);
 }
 
+/* A knob as it is now: what was just written, else what was found; -1 where there is none. */
+static int64_t in_force(bool written, int64_t decided, int64_t found)
+{
+	return written && decided >= 0 && found >= 0 ? decided : found;
+}
+
 static int write_status(struct journal *journal, const struct governor *governor, int64_t now_ms)
 {
 	const struct policy_sample *sample = &governor->sample;
@@ -41,6 +47,7 @@ static int write_status(struct journal *journal, const struct governor *governor
 	journal->last_ms = now_ms;
 
 	/* -1 is "not known", as in a sample. */
+	bool written = decision->write && !governor->write_error;
 	int len = snprintf(text, sizeof(text),
 		"pid=%d\nupdated_unix_ms=%" PRId64 "\nphase=%s\nreason=%s\nsince_unix_ms=%" PRId64
 		"\nwriting=%d\nrun=%" PRId64 "\npages_to_scan=%" PRId64 "\nsleep_millisecs=%" PRId64
@@ -49,8 +56,11 @@ static int write_status(struct journal *journal, const struct governor *governor
 		"\nfull_scans=%" PRId64 "\nregistered_processes=%" PRId64
 		"\nregistered_bytes=%" PRId64 "\nconnector=%d\n",
 		(int)getpid(), unix_ms(), policy_phase_name(decision->phase),
-		policy_reason_text(decision->reason), last->unix_ms, decision->write, sample->run,
-		sample->pages_to_scan, sample->sleep_ms, sample->smart_scan, decision->budget_ppm,
+		policy_reason_text(decision->reason), last->unix_ms, decision->write,
+		in_force(written, decision->run, sample->run),
+		in_force(written, decision->pages_to_scan, sample->pages_to_scan),
+		in_force(written, decision->sleep_ms, sample->sleep_ms),
+		in_force(written, decision->smart_scan, sample->smart_scan), decision->budget_ppm,
 		journal->ksmd_cpu_ppm, sample->ksmd_cpu_ns,
 		governor->policy.rate.ns_per_page[decision->smart_scan != 0],
 		saved_pages(sample) * sysconf(_SC_PAGESIZE), sample->full_scans,

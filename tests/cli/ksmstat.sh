@@ -192,11 +192,11 @@ check_json 'every column as JSON' ".processes | length == 1 and .[0].pid == $$ a
 	.[0].command == \"$(</proc/$$/comm)\" and .[0].minflt > 0" -- "$stat" -J -o all -p $$
 check 'itself is in the table' 0 'ksmstat' '.*' -- "$stat" -o COMMAND
 wide() { awk -v RS='\r?\n' 'length($0) > 80 { print "longer than 80: " $0 }' "$work/out"; }
-if command -v script >/dev/null; then
+if script -qec true /dev/null >/dev/null 2>&1; then
 	also=wide check 'a terminal of 80 columns' 0 'COMMAND' '' -- \
 		script -qec "stty cols 80; $stat" /dev/null
 else
-	skip 'a terminal of 80 columns' "script is not installed"
+	skip "a terminal of 80 columns" "no pseudo-terminal can be had here"
 fi
 start_child bash -c 'sleep 0.2 & echo $! >"$1"; exec sleep 60' - "$work/zombie"
 wait_for 5 eval 'grep -qs "^State:.Z" "/proc/$(cat "$work/zombie" 2>/dev/null)/status"'

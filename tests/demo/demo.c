@@ -282,7 +282,7 @@ static int merge_demo(void)
 	printf("\n$ ksmctl daemon &\n");
 	fflush(stdout);
 	double cpu = ksmd_s(&ksmd);
-	int err = service_start(&service, programs);
+	int err = service_start(&service, programs, guard_ksm()->fd);
 	if (err) {
 		fprintf(stderr, "demo: the service could not be started: %s\n", strerror(-err));
 		return 1;

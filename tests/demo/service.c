@@ -15,7 +15,7 @@
 
 #include "sysfs/file.h"
 
-int service_start(struct service *service, const char *programs)
+int service_start(struct service *service, const char *programs, int lock_fd)
 {
 	char path[PATH_MAX + 32];
 	snprintf(service->dir, sizeof(service->dir), "/tmp/ksmctl-demo-XXXXXX");
@@ -36,6 +36,7 @@ int service_start(struct service *service, const char *programs)
 		/* Ctrl-C is for the demonstration, which then stops the service in order. */
 		setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		fcntl(lock_fd, F_SETFD, 0);
 		execl(path, "ksmctl", "daemon", "-c", service->config, (char *)NULL);
 		perror(path);
 		_exit(127);

@@ -11,8 +11,11 @@ struct service {
 	char dir[64], config[96];
 };
 
-/* Start `ksmctl daemon` from the folder `programs`. It ends with its starter. Returns 0 or -errno. */
-int service_start(struct service *service, const char *programs);
+/*
+ * Start `ksmctl daemon` from the folder `programs`. It ends with its starter, and shares lock_fd:
+ * a lock on that is free only when the service, too, is done. Returns 0 or -errno.
+ */
+int service_start(struct service *service, const char *programs, int lock_fd);
 
 /* The phase it is in, such as "boost"; "" while that is not known. Returns buf. */
 const char *service_phase(const struct service *service, char *buf, size_t size);
