@@ -158,23 +158,46 @@ static void wake_ksmd(struct governor *governor, int64_t now_ms)
 	}
 }
 
+/* Young processes are looked at when it is their turn, which finds memory soon after a start. */
+static int64_t until_watch(const struct governor *governor, int64_t now_ms)
+{
+	return max64(governor->watch.due_ms - now_ms, WATCH_LEAST_MS);
+}
+
+/*
+ * At rest, processes that come and go wake the service more often than it has to look at the
+ * machine. Whether any of them brought memory is all that matters then.
+ */
+static bool nothing_new(struct governor *governor, int64_t now_ms)
+{
+	const struct watch *watch = &governor->watch;
+	enum policy_phase phase = governor->decision.phase;
+	if (governor->look_now || now_ms >= governor->look_due_ms ||
+		(phase != POLICY_PARKED && phase != POLICY_IDLE))
+		return false;
+	int64_t news = watch->news, kib = watch->kib;
+	return watch_update(&governor->watch, now_ms) == 0 && watch->news == news &&
+	       watch->kib == kib;
+}
+
 int64_t governor_step(struct governor *governor, int64_t now_ms)
 {
+	if (nothing_new(governor, now_ms))
+		return min64(governor->look_due_ms - now_ms, until_watch(governor, now_ms));
 	make_sample(governor, now_ms);
 	policy_step(&governor->config.policy, &governor->policy, &governor->sample,
 		&governor->decision);
 	governor->look_now = false;
+	governor->look_due_ms = now_ms + governor->decision.next_look_ms;
 	governor->write_error = governor->decision.write ? carry_out(governor) : 0;
-	if (governor->decision.write && !governor->write_error)
-		wake_ksmd(governor, now_ms);
 	if (governor->write_error) {
 		/* The kernel shows something else than decided, and that is nobody's doing. */
 		policy_forget_written(&governor->policy);
 		return governor->config.policy.rest_interval_ms;
 	}
-	/* Young processes are looked at when it is their turn, which finds memory soon after a start. */
-	return min64(governor->decision.next_look_ms,
-		max64(governor->watch.due_ms - now_ms, WATCH_LEAST_MS));
+	if (governor->decision.write)
+		wake_ksmd(governor, now_ms);
+	return min64(governor->decision.next_look_ms, until_watch(governor, now_ms));
 }
 
 static int get_nice(pid_t pid, int *nice)

@@ -24,7 +24,8 @@ struct governor {
 	struct policy_decision decision; /* and what came of it */
 	struct ksm_state first;
 	int first_nice;
-	bool first_known; /* first and first_nice hold */
+	bool first_known;    /* first and first_nice hold */
+	int64_t look_due_ms; /* the next look that is one, at rest */
 	int64_t machine_due_ms;
 	uint64_t stall_total_us; /* PSI of the CPU when its share was last taken */
 	int64_t stall_since_ms, stall_centi;

@@ -20,6 +20,7 @@ enum {
 	LOOK_FIRST_MS = 200,
 	YOUNG_MS = 3000, /* and till then an update is asked for when its turn comes */
 	LOOK_OPTED_MS = 30 * 1000,
+	LOOK_AGAIN_MS = 400, /* while those that opted in are few, each is looked at so often */
 	LOOK_OTHER_MS = 300 * 1000,
 	LOOKS_PER_UPDATE = 100, /* at about 5 us each */
 	/* The walk repairs what events missed; without events it is all there is. */
@@ -32,7 +33,7 @@ struct watched {
 	pid_t pid;
 	bool opted, unreadable;
 	bool met; /* by the walk under way */
-	int64_t since_ms, look_ms;
+	int64_t since_ms, look_ms, looked_ms;
 	int64_t kib; /* resident anonymous memory, when opted */
 };
 
@@ -55,12 +56,12 @@ static bool holds(const struct watch *watch, size_t at, pid_t pid)
 	return at < watch->count && watch->table[at].pid == pid;
 }
 
-static int add(struct watch *watch, pid_t pid, int64_t now_ms, int64_t look_ms)
+static int add(struct watch *watch, pid_t pid, int64_t since_ms, int64_t look_ms)
 {
 	size_t at = position(watch, pid);
 	if (holds(watch, at, pid)) { /* an exec: what was known is no longer true */
 		struct watched *known = &watch->table[at];
-		*known = (struct watched){ .pid = pid, .since_ms = now_ms, .look_ms = look_ms };
+		*known = (struct watched){ .pid = pid, .since_ms = since_ms, .look_ms = look_ms };
 		return 0;
 	}
 	if (watch->count == watch->room) {
@@ -74,7 +75,7 @@ static int add(struct watch *watch, pid_t pid, int64_t now_ms, int64_t look_ms)
 	memmove(&watch->table[at + 1], &watch->table[at],
 		(watch->count - at) * sizeof(*watch->table));
 	watch->count++;
-	watch->table[at] = (struct watched){ .pid = pid, .since_ms = now_ms, .look_ms = look_ms };
+	watch->table[at] = (struct watched){ .pid = pid, .since_ms = since_ms, .look_ms = look_ms };
 	return 0;
 }
 
@@ -111,13 +112,15 @@ static int any_mergeable(const struct smaps_area *area, void *data)
 	return area->bits & SMAPS_MERGEABLE ? 1 : 0;
 }
 
-/* Returns 1 when the process opted in, 0 when not, or -errno. */
+/* Returns 1 when the process opted in, 0 when not, -ENODATA for a kernel thread, or -errno. */
 static int is_opted(const struct proc *proc)
 {
 	struct proc_ksm ksm;
 	int err = proc_read_ksm_stat(proc, &ksm);
 	if (err)
 		return err;
+	if (!ksm.present)
+		return -ENODATA;
 	if (ksm.present & (PROC_KSM_MERGE_ANY | PROC_KSM_MERGEABLE))
 		return ksm.merge_any || ksm.mergeable;
 	if (ksm.present & PROC_KSM_RMAP_ITEMS && ksm.rmap_items > 0)
@@ -149,12 +152,15 @@ static bool look(struct watch *watch, struct watched *watched, int64_t now_ms)
 		watch->news += !watched->opted;
 		watched->opted = true;
 	}
-	watched->unreadable = opted < 0;
+	watched->unreadable = opted < 0 && opted != -ENODATA;
 	proc_close(&proc);
 	int64_t wait_ms = (now_ms - watched->since_ms) / AGE_PART;
 	int64_t most_ms = watched->opted ? LOOK_OPTED_MS : LOOK_OTHER_MS;
+	if (opted == -ENODATA)
+		wait_ms = most_ms;
 	wait_ms = wait_ms < LOOK_FIRST_MS ? LOOK_FIRST_MS : wait_ms > most_ms ? most_ms : wait_ms;
 	watched->look_ms = now_ms + wait_ms;
+	watched->looked_ms = now_ms;
 	return opted != -ESRCH;
 }
 
@@ -230,8 +236,8 @@ static void look_at_due(struct watch *watch, int64_t now_ms, int most)
 		if (i >= watch->count)
 			i = 0;
 		struct watched *watched = &watch->table[i];
-		/* While those that opted in are few, all of them are looked at each time. */
-		if (watched->look_ms > now_ms && !(few && watched->opted)) {
+		if (watched->look_ms > now_ms &&
+			!(few && watched->opted && now_ms - watched->looked_ms >= LOOK_AGAIN_MS)) {
 			i++;
 			continue;
 		}

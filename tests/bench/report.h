@@ -12,6 +12,7 @@
 struct report {
 	FILE *json;
 	bool first_workload, first_row;
+	bool strangers; /* seen with this workload */
 };
 
 /* 0, or -1 when the JSON file cannot be written; json_path may be NULL. */
