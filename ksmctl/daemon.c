@@ -181,6 +181,10 @@ static void reload(struct daemon *daemon)
 			memcpy(config.state_dir, daemon->governor.config.state_dir,
 				sizeof(config.state_dir));
 		}
+		if (config.ksmd_nice != daemon->governor.config.ksmd_nice) {
+			ctl_error("ksmd-nice changes at the next start only");
+			config.ksmd_nice = daemon->governor.config.ksmd_nice;
+		}
 		daemon->governor.config = config;
 		ctl_error("configuration read again");
 	} else {
@@ -307,18 +311,22 @@ static int restore_only(struct daemon *daemon)
 		return CTL_OK;
 	if (err)
 		return ctl_fail("cannot open", governor->config.state_dir, err);
+	/* Held to the end, so that no service starts on values that are being restored. */
+	pid_t holder = 0;
+	err = state_lock(&daemon->dir, &holder);
+	if (err == -EBUSY) {
+		ctl_error("refused: the daemon is running (PID %d) and restores when it stops",
+			(int)holder);
+		return CTL_REFUSED;
+	}
+	if (err)
+		return ctl_fail("cannot lock", governor->config.state_dir, err);
 	err = state_load_first(&daemon->dir, &governor->first, &governor->first_nice);
 	if (err == -ENOENT)
 		return CTL_OK;
 	if (err)
 		return ctl_fail("cannot read", "the first values", err);
 	governor->first_known = true;
-	pid_t holder = state_holder(&daemon->dir);
-	if (holder >= 0) {
-		ctl_error("refused: the daemon is running (PID %d) and restores when it stops",
-			(int)holder);
-		return CTL_REFUSED;
-	}
 	int code = ctl_open(daemon->ctl);
 	if (code)
 		return code;
@@ -344,6 +352,7 @@ int daemon_run(struct ctl *ctl, int argc, char **argv)
 	struct daemon daemon = { .ctl = ctl, .config_path = CONFIG_FILE, .pressure_fd = -1 };
 	daemon.dir.fd = daemon.dir.lock_fd = -1;
 	daemon.governor.ksmd.fd = -1;
+	daemon.governor.first_nice = CONFIG_NICE_KEEP;
 	int c, mode = 0;
 	while ((c = getopt_long(argc, argv, "+:c:v", options, NULL)) != -1) {
 		switch (c) {

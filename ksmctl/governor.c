@@ -148,6 +148,8 @@ static void wake_ksmd(struct governor *governor, int64_t now_ms)
 {
 	const struct policy_sample *sample = &governor->sample;
 	int64_t work = sample->ksmd_cpu_ns + sample->pages_scanned;
+	if (sample->ksmd_cpu_ns < 0 && sample->pages_scanned < 0)
+		return; /* whether it sleeps cannot be seen */
 	if (governor->decision.run != KSM_RUN_MERGE || governor->decision.phase == POLICY_IDLE ||
 		work != governor->awake_work) {
 		governor->awake_work = work;
@@ -210,8 +212,8 @@ static int get_nice(pid_t pid, int *nice)
 int governor_set_nice(struct governor *governor)
 {
 	int wanted = governor->config.ksmd_nice;
-	if (wanted == CONFIG_NICE_KEEP || governor->ksmd.fd < 0)
-		return 0;
+	if (wanted == CONFIG_NICE_KEEP || governor->ksmd.fd < 0 || governor->root->foreign)
+		return 0; /* the PID of a captured ksmd is somebody else's here */
 	return setpriority(PRIO_PROCESS, (id_t)governor->ksmd.pid, wanted) < 0 ? -errno : 0;
 }
 
@@ -226,6 +228,7 @@ static void read_first(struct governor *governor)
 		governor->first.error[written[i]] =
 			ksm_get(governor->ksm, written[i], &governor->first.value[written[i]]);
 	/* run=2 is a command rather than a state: to repeat it unasked could cost the machine. */
+	governor->first.value[KSM_RUN] &= ~(int64_t)KSM_RUN_OFFLINE;
 	if (governor->first.value[KSM_RUN] == KSM_RUN_UNMERGE)
 		governor->first.value[KSM_RUN] = KSM_RUN_STOP;
 }
@@ -236,7 +239,8 @@ int governor_open(struct governor *governor, int64_t now_ms, const char **what)
 	if (ksmd_open(&governor->ksmd, governor->root))
 		governor->ksmd.fd = -1;
 	governor->first_nice = CONFIG_NICE_KEEP;
-	if (governor->ksmd.fd >= 0 && get_nice(governor->ksmd.pid, &governor->first_nice))
+	if (governor->ksmd.fd >= 0 && !governor->root->foreign &&
+		get_nice(governor->ksmd.pid, &governor->first_nice))
 		governor->first_nice = CONFIG_NICE_KEEP;
 
 	*what = "the first values";
@@ -268,7 +272,8 @@ int governor_restore(struct governor *governor, enum ksm_key *failed)
 {
 	if (!governor->first_known || governor->policy.foreign)
 		return 0;
-	if (governor->first_nice != CONFIG_NICE_KEEP && governor->ksmd.fd >= 0) {
+	if (governor->first_nice != CONFIG_NICE_KEEP && governor->ksmd.fd >= 0 &&
+		!governor->root->foreign) {
 		int nice;
 		if (!get_nice(governor->ksmd.pid, &nice) && nice != governor->first_nice)
 			setpriority(PRIO_PROCESS, (id_t)governor->ksmd.pid, governor->first_nice);

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ksmctl/policy.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "ksmctl/math64.h"
@@ -48,7 +49,9 @@ enum {
 	CATCH_SLEEP_MS = 60,
 	CATCH_LOOK_MS = 40,
 	MILLION = 1000000,
+	ELAPSED_MAX_MS = 3600 * 1000, /* a longer gap, as over a suspend, tells no rates */
 };
+#define COUNT_MAX ((int64_t)1 << 55)
 
 void policy_defaults(struct policy_config *config)
 {
@@ -151,7 +154,7 @@ static void boost(
 	}
 	state->whole_passes = 0;
 	state->smart_off = false;
-	state->arrived_kib += max64(arrived_kib, 0);
+	state->arrived_kib = min64(state->arrived_kib + max64(arrived_kib, 0), COUNT_MAX);
 }
 
 static void park(struct policy_state *state, const struct policy_sample *sample)
@@ -230,7 +233,8 @@ static void measure(const struct policy_config *config, struct policy_state *sta
 	const struct policy_sample *last = &state->last;
 	const struct policy_decision *decision = &state->decision;
 	int64_t elapsed_ms = sample->now_ms - last->now_ms;
-	if (sample->ksmd_cpu_ns < 0 || last->ksmd_cpu_ns < 0 || elapsed_ms <= 0)
+	if (sample->ksmd_cpu_ns < 0 || last->ksmd_cpu_ns < 0 || elapsed_ms <= 0 ||
+		elapsed_ms > ELAPSED_MAX_MS)
 		return;
 	bool counted = sample->pages_scanned >= 0 && last->pages_scanned >= 0;
 	bool ours = decision->write && decision->run == 1;
@@ -277,7 +281,7 @@ static int64_t boost_ppm(const struct policy_config *config, const struct policy
 	int64_t ppm = config->boost_cpu_ppm;
 	if (sample->registered_kib > 0 && state->arrived_kib > 0) {
 		int64_t part = mul_div64(
-			ppm, state->arrived_kib * FULL_BOOST_PART, sample->registered_kib);
+			ppm * FULL_BOOST_PART, state->arrived_kib, sample->registered_kib);
 		ppm = clamp64(part, min64(ppm, (int64_t)config->steady_cpu_ppm * 10), ppm);
 	}
 	if (sample->cpu_psi_centi >= (int64_t)config->cpu_psi_centi)
@@ -321,6 +325,16 @@ static bool pass_due(const struct policy_config *config, const struct policy_sta
 	return rested_ms >= max64(wait_ms, paid_ms);
 }
 
+/*
+ * Of huge pages the second pass, too, only takes checksums: they merge in the third. It shows in that
+ * most of what arrived is still counted as volatile, and nothing of it has merged.
+ */
+static uint32_t unsettled(const struct policy_state *state, const struct policy_sample *sample)
+{
+	return state->boost_gain_pages < state->arrived_kib / 4 / BARREN_PART &&
+	       sample->pages_volatile > state->arrived_kib / 4 / 2;
+}
+
 /* A pass has ended. What follows depends on what it gained. */
 static enum policy_reason end_pass(const struct policy_config *config, struct policy_state *state,
 	const struct policy_sample *sample)
@@ -345,13 +359,20 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 		state->whole_passes += whole;
 		if (state->whole_passes == 1)
 			state->smart_off = config->smart_scan == 2 && state->old_unmatched;
-		if (state->whole_passes < WHOLE_PASSES && state->dry_passes < DRY_PASSES_MAX)
+		if (state->whole_passes < WHOLE_PASSES + unsettled(state, sample) &&
+			state->dry_passes < DRY_PASSES_MAX)
 			return state->smart_off ? POLICY_R_LATE_TWINS : POLICY_R_GAINING;
 		if (!gained) {
 			park(state, sample);
 			return state->barren_boosts ? POLICY_R_NO_GAIN : rest_reason(sample);
 		}
-		state->smart_off = false;
+		/*
+		 * The next pass still looks at old pages where twins came out only in an extra pass, and
+		 * where passes are so short that this one was half over when it was told to.
+		 */
+		bool brief = state->pass_cost_ns < 2 * (int64_t)config->interval_ms * MILLION;
+		state->smart_off =
+			state->smart_off && (brief || state->whole_passes > WHOLE_PASSES);
 		if (gain > scanned / MUCH_PART)
 			return POLICY_R_GAINING;
 		state->settle_ppm = (uint32_t)(boost_ppm(config, state, sample) / 2);
@@ -586,9 +607,28 @@ static void hold(const struct policy_config *config, const struct policy_state *
 	decision->next_look_ms = config->rest_interval_ms;
 }
 
-void policy_step(const struct policy_config *config, struct policy_state *state,
-	const struct policy_sample *sample, struct policy_decision *decision)
+/*
+ * No machine has so much of anything; where a file says so nevertheless, or says less than nothing,
+ * sums and products of what it says stay within 64 bits.
+ */
+static void bound(struct policy_sample *sample)
 {
+	int64_t *const counts[] = { &sample->pages_shared, &sample->pages_sharing,
+		&sample->zero_pages, &sample->pages_unshared, &sample->pages_volatile,
+		&sample->pages_scanned, &sample->full_scans, &sample->ksmd_cpu_ns,
+		&sample->mem_total_kib, &sample->mem_available_kib, &sample->memory_psi_centi,
+		&sample->cpu_psi_centi, &sample->registered_processes, &sample->registered_kib,
+		&sample->news, &sample->now_ms };
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		*counts[i] = clamp64(*counts[i], -1, COUNT_MAX);
+}
+
+void policy_step(const struct policy_config *config, struct policy_state *state,
+	const struct policy_sample *looked, struct policy_decision *decision)
+{
+	struct policy_sample bounded = *looked;
+	const struct policy_sample *sample = &bounded;
+	bound(&bounded);
 	if (sample->stale) {
 		/* The phase goes on where it was as soon as the kernel can be read again. */
 		hold(config, state, POLICY_R_STALE, decision);

@@ -117,7 +117,6 @@ int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *
 		return (int)len;
 	for (int key = 0; key < KSM_KEYS; key++)
 		first->error[key] = -ENOENT;
-	*ksmd_nice = 0;
 	char *rest = text, *line;
 	while ((line = strsep(&rest, "\n"))) {
 		char *value = strchr(line, '=');

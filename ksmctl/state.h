@@ -30,7 +30,8 @@ pid_t state_holder(const struct state_dir *dir);
 
 /*
  * The first values: what the kernel had before the service wrote to it. Saved before the first
- * write, and dropped when they have been restored. Load returns -ENOENT when there are none.
+ * write, and dropped when they have been restored. Load returns -ENOENT when there are none; *ksmd_nice stays as it
+ * is where none was saved.
  */
 int state_save_first(const struct state_dir *dir, const struct ksm_state *first, int ksmd_nice);
 int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *ksmd_nice);
