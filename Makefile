@@ -80,7 +80,7 @@ $B/tests/calibrate: $(patsubst %,$O/tests/sim/%.o,calibrate real $(SIM_MODEL)) $
 SIM := $B/tests/test_sim $B/tests/calibrate
 TESTS := $(UNIT) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
 
-.PHONY: all check demo deps lint asan install uninstall clean tests
+.PHONY: all check check-kernels demo deps fixtures help lint asan bench-stat install uninstall clean tests
 tests: all $(UNIT) $(LIVE) $(SIM) $B/tests/demo $B/tests/job
 check:
 	@.ci/deps check
@@ -92,6 +92,17 @@ demo:
 	@$B/tests/demo
 deps:
 	@.ci/deps build check
+# Kernels of Debian under qemu; a kernel that cannot be had is skipped, and says why.
+check-kernels: all $B/tests/job
+	@for k in 6.1 6.12 7.x; do echo "# Linux $$k"; B=$B tests/vm/daemon.sh $$k || test $$? -eq 77 || exit 1; done
+fixtures:
+	@for k in 6.1 6.12 7.x; do tests/vm/capture $$k || exit 1; done
+bench-stat: all
+	@.ci/deps bench
+	@B=$B tests/bench/stat
+help:
+	@echo "all check demo deps install uninstall clean; check-kernels fixtures lint asan;"
+	@echo "bench-control bench-idle bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] tests/*.h tests/*/*.[ch])
 LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check)
 lint:
