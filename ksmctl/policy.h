@@ -142,7 +142,7 @@ void policy_init(struct policy_state *state);
 
 /* Take one look in, say what to do. `decision` is always filled. */
 void policy_step(const struct policy_config *config, struct policy_state *state,
-	const struct policy_sample *sample, struct policy_decision *decision);
+	const struct policy_sample *looked, struct policy_decision *decision);
 
 /* What was decided could not be written: the kernel's values are not to be taken for a foreign hand. */
 void policy_forget_written(struct policy_state *state);
