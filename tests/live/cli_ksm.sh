@@ -2,55 +2,14 @@
 # Live: ksmctl and ksmstat on the running kernel, and the demonstration, interrupted and whole.
 # SPDX-License-Identifier: GPL-2.0-or-later
 . "${BASH_SOURCE%/*}/../cli/lib.bash"
+. "${BASH_SOURCE%/*}/guard.bash"
 
-ksm=/sys/kernel/mm/ksm
 ctl=$B/ksmctl stat=$B/ksmstat
 page=$(getconf PAGESIZE)
-tunables=(advisor_mode advisor_max_cpu advisor_min_pages_to_scan advisor_max_pages_to_scan advisor_target_scan_time
-	pages_to_scan sleep_millisecs smart_scan use_zero_pages stable_node_chains_prune_millisecs
-	merge_across_nodes max_page_sharing run)
-
 [ -d $ksm ] || skip_all "this kernel has no KSM"
 [ "$(id -u)" -eq 0 ] || skip_all "changing the knobs needs root"
 [ -w $ksm/run ] || skip_all "$ksm is read-only here"
 command -v perl >/dev/null || skip_all "perl is not installed"
-
-has() { [ -e "$ksm/$1" ]; }
-get() { sed 's/.*\[\(.*\)\].*/\1/' "$ksm/$1"; }
-knobs()
-{
-	local key
-	for key in "${tunables[@]}"; do
-		! has "$key" || echo "$key=$(get "$key")"
-	done
-}
-
-# put_back KNOBS: run comes last. Two of them are taken only while nothing is merged.
-put_back()
-{
-	local change key try
-	for change in $1; do
-		key=${change%%=*}
-		for try in {1..50}; do
-			[ "$(get "$key")" != "${change#*=}" ] || break
-			case $key in max_page_sharing | merge_across_nodes) echo 2 >$ksm/run ;; esac
-			echo "${change#*=}" >"$ksm/$key" 2>/dev/null || sleep 0.1
-		done
-	done
-}
-
-# One at a time on this machine: the lock is on the folder itself.
-# The wait can be long; with flock in the background a signal ends it.
-take() { exec 9<$ksm && { flock 9 & wait $!; }; }
-release() { exec 8>&- 9>&-; }
-
-# From here to release: whatever happens to this script, a process that outlives it puts the knobs back.
-# It holds the lock until it has, so that whoever takes it next finds them as they were.
-guard()
-{
-	found=$(knobs)
-	exec 8> >(trap '' INT TERM HUP; cat >/dev/null; put_back "$found")
-}
 
 holds()
 {

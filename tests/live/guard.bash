@@ -35,7 +35,8 @@ put_back()
 }
 
 # One at a time on this machine: the lock is on the folder itself.
-take() { exec 9<$ksm && flock 9; }
+# The wait can be long; with flock in the background a signal ends it.
+take() { exec 9<$ksm && { flock 9 & wait $!; }; }
 release() { exec 8>&- 9>&-; }
 
 # From here to release: whatever happens to the script, a process that outlives it puts the knobs back.
