@@ -18,12 +18,6 @@ static int64_t unix_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int64_t saved_pages(const struct policy_sample *sample)
-{
-	return (sample->pages_sharing > 0 ? sample->pages_sharing : 0) +
-	       (sample->zero_pages > 0 ? sample->zero_pages : 0);
-}
-
 /* A knob as it is now: what was just written, else what was found; -1 where there is none. */
 static int64_t in_force(bool written, int64_t decided, int64_t found)
 {
@@ -63,7 +57,7 @@ static int write_status(struct journal *journal, const struct governor *governor
 		in_force(written, decision->smart_scan, sample->smart_scan), decision->budget_ppm,
 		journal->ksmd_cpu_ppm, sample->ksmd_cpu_ns,
 		governor->policy.rate.ns_per_page[decision->smart_scan != 0],
-		saved_pages(sample) * sysconf(_SC_PAGESIZE), sample->full_scans,
+		policy_saved_pages(sample) * sysconf(_SC_PAGESIZE), sample->full_scans,
 		sample->registered_processes,
 		sample->registered_kib < 0 ? -1 : sample->registered_kib * 1024,
 		governor->watch.connector.fd >= 0);
@@ -110,7 +104,7 @@ int journal_note(struct journal *journal, const struct governor *governor, int64
 			.budget_ppm = decision->budget_ppm,
 			.pages_to_scan = decision->run == 1 ? decision->pages_to_scan : 0,
 			.sleep_ms = decision->sleep_ms,
-			.saved_pages = saved_pages(&governor->sample),
+			.saved_pages = policy_saved_pages(&governor->sample),
 		};
 		journal->next = (journal->next + 1) % JOURNAL_KEPT;
 		journal->count += journal->count < JOURNAL_KEPT;

@@ -81,15 +81,10 @@ void policy_init(struct policy_state *state)
 	state->boost_cpu_ns = -1;
 }
 
-static int64_t saved_pages(const struct policy_sample *sample)
-{
-	return max64(sample->pages_sharing, 0) + max64(sample->zero_pages, 0);
-}
-
 /* Pages that ksmd has met: grows when new memory is scanned, also where no process can be seen. */
 static int64_t tracked_pages(const struct policy_sample *sample)
 {
-	return saved_pages(sample) + max64(sample->pages_shared, 0) +
+	return policy_saved_pages(sample) + max64(sample->pages_shared, 0) +
 	       max64(sample->pages_unshared, 0) + max64(sample->pages_volatile, 0);
 }
 
@@ -115,17 +110,15 @@ static int64_t scanned_pages(const struct policy_sample *sample)
 static void begin_pass(struct policy_state *state, const struct policy_sample *sample, bool whole)
 {
 	state->pass_whole = whole;
-	state->pass_saved_pages = saved_pages(sample);
+	state->pass_saved_pages = policy_saved_pages(sample);
 	state->pass_scanned_pages = scanned_pages(sample);
 	state->pass_cpu_ns = sample->ksmd_cpu_ns;
 	state->pass_volatile_pages = sample->pages_volatile;
 }
 
-static void enter(
-	struct policy_state *state, const struct policy_sample *sample, enum policy_phase phase)
+static void enter(struct policy_state *state, enum policy_phase phase)
 {
 	state->phase = phase;
-	state->phase_since_ms = sample->now_ms;
 	rate_restart(&state->rate);
 }
 
@@ -139,7 +132,7 @@ static void boost(
 	bool at_boundary = state->phase == POLICY_IDLE ||
 			   (state->phase == POLICY_PARKED && state->parked_at_boundary);
 	if (state->phase != POLICY_BOOST) {
-		enter(state, sample, POLICY_BOOST);
+		enter(state, POLICY_BOOST);
 		state->arrived_kib = state->boost_gain_pages = state->boost_scanned_pages = 0;
 		state->dry_passes = 0;
 		state->boost_cpu_ns = sample->ksmd_cpu_ns;
@@ -174,7 +167,7 @@ static void park(struct policy_state *state, const struct policy_sample *sample)
 	/* Both looks fell into one sleep: ksmd has not begun the next pass. */
 	state->parked_at_boundary = sample->now_ms - state->last.now_ms < state->written.sleep_ms;
 	state->smart_off = false;
-	enter(state, sample, is_blind(sample) ? POLICY_STEADY : POLICY_PARKED);
+	enter(state, is_blind(sample) ? POLICY_STEADY : POLICY_PARKED);
 	begin_pass(state, sample, true);
 }
 
@@ -339,7 +332,7 @@ static uint32_t unsettled(const struct policy_state *state, const struct policy_
 static enum policy_reason end_pass(const struct policy_config *config, struct policy_state *state,
 	const struct policy_sample *sample)
 {
-	int64_t gain = saved_pages(sample) - state->pass_saved_pages;
+	int64_t gain = policy_saved_pages(sample) - state->pass_saved_pages;
 	int64_t scanned = max64(scanned_pages(sample) - state->pass_scanned_pages, 1);
 	bool gained =
 		gain > 0 && mul_div64(gain, MILLION, scanned) >= (int64_t)config->converged_ppm;
@@ -376,7 +369,7 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 		if (gain > scanned / MUCH_PART)
 			return POLICY_R_GAINING;
 		state->settle_ppm = (uint32_t)(boost_ppm(config, state, sample) / 2);
-		enter(state, sample, POLICY_SETTLE);
+		enter(state, POLICY_SETTLE);
 		return POLICY_R_GAINING;
 	case POLICY_SETTLE:
 		if (gained) {
@@ -397,7 +390,7 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 			state->settle_ppm = config->boost_cpu_ppm / 4;
 			state->boost_gain_pages = gain;
 			state->boost_scanned_pages = scanned;
-			enter(state, sample, POLICY_SETTLE);
+			enter(state, POLICY_SETTLE);
 			return POLICY_R_DRIFT;
 		}
 		state->whole_passes += whole;
@@ -423,7 +416,7 @@ static enum policy_reason move(const struct policy_config *config, struct policy
 
 	if (!is_registered(sample)) {
 		if (state->phase != POLICY_IDLE)
-			enter(state, sample, POLICY_IDLE);
+			enter(state, POLICY_IDLE);
 		state->registered_kib_seen = state->tracked_pages_seen = 0;
 		state->news_seen = sample->news;
 		state->barren_boosts = 0;
@@ -431,7 +424,7 @@ static enum policy_reason move(const struct policy_config *config, struct policy
 	}
 	if (reset || state->phase == POLICY_HOLD) {
 		/* Unmerged by hand, or the kernel was in other hands: what was known is no longer true. */
-		enter(state, sample, POLICY_PARKED);
+		enter(state, POLICY_PARKED);
 		state->parked_since_ms = sample->now_ms;
 		boost(state, sample, sample->registered_kib);
 		return reset ? POLICY_R_COUNTER_RESET : POLICY_R_FIRST_LOOK;
@@ -463,17 +456,17 @@ static enum policy_reason move(const struct policy_config *config, struct policy
 	}
 	if (under_pressure(config, sample)) {
 		if (resting && sample->now_ms >= state->pressure_until_ms) {
-			enter(state, sample, POLICY_PRESSURE);
+			enter(state, POLICY_PRESSURE);
 			begin_pass(state, sample, was_resting);
 			return POLICY_R_MEMORY_PRESSURE;
 		}
 	} else if (state->phase == POLICY_PRESSURE) {
 		state->settle_ppm = (uint32_t)steady_pass_ppm(config);
-		enter(state, sample, POLICY_SETTLE);
+		enter(state, POLICY_SETTLE);
 		return POLICY_R_GAINING;
 	}
 	if (state->phase == POLICY_PARKED && pass_due(config, state, sample)) {
-		enter(state, sample, POLICY_STEADY);
+		enter(state, POLICY_STEADY);
 		begin_pass(state, sample, state->parked_at_boundary);
 		state->dry_passes = state->whole_passes = 0;
 		state->changed = false;

@@ -54,6 +54,13 @@ struct policy_sample {
 	bool look_now; /* somebody asked for a boost */
 };
 
+/* Pages saved: merged ones and zero pages; what could not be read counts as none. */
+static inline int64_t policy_saved_pages(const struct policy_sample *sample)
+{
+	return (sample->pages_sharing > 0 ? sample->pages_sharing : 0) +
+	       (sample->zero_pages > 0 ? sample->zero_pages : 0);
+}
+
 enum policy_phase {
 	POLICY_IDLE,	 /* nothing is registered: ksmd stopped */
 	POLICY_BOOST,	 /* new memory: scanning at the boost budget */
@@ -127,7 +134,7 @@ struct policy_state {
 	bool parked_at_boundary;
 
 	/* Times. */
-	int64_t phase_since_ms, parked_since_ms, pressure_until_ms;
+	int64_t parked_since_ms, pressure_until_ms;
 	uint32_t settle_ppm;
 
 	/* Another controller. */
