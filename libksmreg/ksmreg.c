@@ -58,6 +58,7 @@ enum {
 	OFF_ENVIRONMENT = 1 << 2,
 	OFF_CALLER = 1 << 3,
 	OFF_KERNEL = 1 << 4,
+	NO_HUGE_PAGES = 1 << 5, /* for every range */
 	OFF = OFF_ENVIRONMENT | OFF_CALLER | OFF_KERNEL,
 };
 
@@ -80,22 +81,6 @@ static atomic_size_t min_bytes = MIN_DEFAULT;
 #define get(variable) atomic_load_explicit(&(variable), memory_order_relaxed)
 #define set(variable, value) atomic_store_explicit(&(variable), value, memory_order_relaxed)
 
-/* A decimal number and nothing else; false leaves *value untouched. */
-static int parse(const char *text, size_t *value)
-{
-	size_t n = 0;
-
-	if (!*text)
-		return 0;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9' || n > (SIZE_MAX - 9) / 10)
-			return 0;
-		n = n * 10 + (*text - '0');
-	}
-	*value = n;
-	return 1;
-}
-
 /*
  * Read the settings, and say what the state is then. Several threads may come here at once; all
  * read the same and store the same. Before libc has set environ up the defaults serve, and the next
@@ -104,18 +89,16 @@ static int parse(const char *text, size_t *value)
 static unsigned settle(void)
 {
 	unsigned bits = READY;
-	size_t min = MIN_DEFAULT;
-	const char *text;
+	struct ksmreg_environment env = { .min_bytes = MIN_DEFAULT };
 
 	set(page_size, getauxval(AT_PAGESZ));
-	if (!environ)
+	if (!ksmreg_read_environment(&env))
 		return get(state) | READY;
-	text = secure_getenv("KSMREG");
-	if (text && !strcmp(text, "off"))
+	if (env.off)
 		bits |= OFF_ENVIRONMENT;
-	text = secure_getenv("KSMREG_MIN");
-	if (text && parse(text, &min))
-		set(min_bytes, min);
+	if (env.nohugepage)
+		bits |= NO_HUGE_PAGES;
+	set(min_bytes, env.min_bytes);
 	return atomic_fetch_or_explicit(&state, bits, memory_order_release) | bits;
 }
 
@@ -166,7 +149,7 @@ static long area_limit(void)
 		call(SYS_close, fd, 0, 0, 0, 0, 0);
 		if (got > 1) {
 			buf[got - 1] = '\0'; /* instead of the newline */
-			parse(buf, &limit);
+			ksmreg_parse(buf, &limit);
 		}
 	}
 	return limit / 2;
@@ -239,7 +222,8 @@ static int refused(int err, unsigned now)
 }
 
 /* Out of line, so that the hook that is off stays a load and a branch. */
-__attribute__((noinline)) static int register_range(void *addr, size_t len, unsigned now)
+__attribute__((noinline)) static int register_range(
+	void *addr, size_t len, unsigned flags, unsigned now)
 {
 	uintptr_t start, end;
 	size_t page;
@@ -250,7 +234,7 @@ __attribute__((noinline)) static int register_range(void *addr, size_t len, unsi
 		if (now & OFF)
 			return -EOPNOTSUPP;
 	}
-	if (check(addr, len))
+	if (check(addr, len) || flags & ~KSMREG_NOHUGEPAGE)
 		return failed(-EINVAL);
 	page = get(page_size);
 	start = ((uintptr_t)addr + page - 1) & -page;
@@ -264,6 +248,9 @@ __attribute__((noinline)) static int register_range(void *addr, size_t len, unsi
 		add(count.refused, 1);
 		return -ENOSPC;
 	}
+	/* refused by kernels without huge pages, and then not needed */
+	if (flags & KSMREG_NOHUGEPAGE || now & NO_HUGE_PAGES)
+		advise(start, end - start, MADV_NOHUGEPAGE);
 	err = advise(start, end - start, MADV_MERGEABLE);
 	if (err)
 		return refused(err, now);
@@ -274,13 +261,35 @@ __attribute__((noinline)) static int register_range(void *addr, size_t len, unsi
 	return 0;
 }
 
-int ksmreg_register(void *addr, size_t len)
+static inline int hook(void *addr, size_t len, unsigned flags)
 {
 	unsigned now = atomic_load_explicit(&state, memory_order_acquire);
 
 	if (now & OFF)
 		return -EOPNOTSUPP;
-	return register_range(addr, len, now);
+	return register_range(addr, len, flags, now);
+}
+
+int ksmreg_register(void *addr, size_t len)
+{
+	return hook(addr, len, 0);
+}
+
+int ksmreg_register_with(void *addr, size_t len, unsigned flags)
+{
+	return hook(addr, len, flags);
+}
+
+int ksmreg_registerv(const struct iovec *ranges, size_t n)
+{
+	int err, first = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		err = hook(ranges[i].iov_base, ranges[i].iov_len, 0);
+		if (!first)
+			first = err;
+	}
+	return first;
 }
 
 void ksm_register_memory(void *ptr, size_t size)
@@ -304,10 +313,19 @@ int ksmreg_unregister(void *addr, size_t len)
 	return advise(start, end - start + 1, MADV_UNMERGEABLE);
 }
 
+int ksmreg_is_off(void)
+{
+	return !!(current_state() & OFF);
+}
+
 int ksmreg_process(int on)
 {
-	if (on && current_state() & OFF)
+	unsigned now = current_state();
+
+	if (on && now & OFF)
 		return -EOPNOTSUPP;
+	if (on && now & NO_HUGE_PAGES)
+		call(SYS_prctl, SET_THP_DISABLE, 1, 0, 0, 0, 0);
 	return call(SYS_prctl, SET_MEMORY_MERGE, !!on, 0, 0, 0, 0);
 }
 

@@ -15,10 +15,13 @@
  * allocator that holds its own locks. It does not allocate, lock, print or exit, and leaves errno
  * alone. Errors are returned as negative errno values; ignoring them is safe.
  *
- * Environment, read once by the first call that needs it, and not at all where the program runs
- * with privileges of its own (AT_SECURE):
- *	KSMREG=off        nothing is registered; the hook costs a load and a branch
- *	KSMREG_MIN=BYTES  smallest range that is registered, decimal, default 32768
+ * Environment, read once by the first call that needs it (KSMREG_STATS at start-up), and not at all
+ * where the program runs with privileges of its own (AT_SECURE):
+ *	KSMREG=off           nothing is registered; the hook costs a load and a branch
+ *	KSMREG_MIN=BYTES     smallest range that is registered, decimal, default 32768
+ *	KSMREG_NOHUGEPAGE=1  no huge pages in what is registered; see KSMREG_NOHUGEPAGE
+ *	KSMREG_STATS=FD      when the program exits, one line of counts is written to this file
+ *	                     descriptor, if it is still open on the file that it was at start-up
  *
  * Why before the first touch: a page that is touched first gives its area a private anon_vma, and
  * an area marked after that never joins its neighbours again. 1000 growths of 256 KiB cost 1 area
@@ -30,6 +33,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,6 +64,59 @@ KSMREG_API int ksmreg_register(void *addr, size_t len);
 /* ksmreg_register under its historic name and without a result: ptr, size in bytes. */
 KSMREG_API void ksm_register_memory(void *ptr, size_t size);
 
+/* Flags of ksmreg_register_with. */
+/*
+ * The kernel shall not use huge pages for the range (MADV_NOHUGEPAGE). Marking alone does not keep
+ * them away: where less than half of a huge page merges, khugepaged puts it together again and
+ * undoes the merging, for ever. What it costs is what huge pages gain, 0 to 3 % of CPU time in many
+ * programs, more with large tables. Without it the program's own choice of huge pages stays.
+ */
+#define KSMREG_NOHUGEPAGE 1U
+
+/* As ksmreg_register, with flags or'ed together; -EINVAL also for unknown ones. */
+KSMREG_API int ksmreg_register_with(void *addr, size_t len, unsigned flags);
+
+/*
+ * Register n ranges, each as by ksmreg_register, in order; an error does not end the rest.
+ * Returns 0 or the first error. ranges may be NULL when n is 0.
+ */
+KSMREG_API int ksmreg_registerv(const struct iovec *ranges, size_t n);
+
+/* What ksmreg_register_existing takes; private memory only, never stacks that the kernel made. */
+#define KSMREG_HEAP 1U /* the break: [heap] */
+#define KSMREG_ANON 2U /* anonymous mappings, .bss and the stacks of threads among them */
+#define KSMREG_DATA 4U /* writable private mappings of files: .data; merges what was written */
+
+/*
+ * Register what the process has now, for memory from before the hook was in place: each area of
+ * these kinds (or'ed together) as by ksmreg_register. Not in a hook: it reads /proc/self/maps, some
+ * 0.5 us an area, and memory that another thread maps meanwhile may be taken or missed. Areas
+ * marked this late do not join what is registered later.
+ * Returns 0, -EINVAL (kinds), -EOPNOTSUPP as ksmreg_register, the first error of an area, or a
+ * negative errno of open(2) or read(2).
+ */
+KSMREG_API int ksmreg_register_existing(unsigned kinds);
+
+/* What became of a range. */
+struct ksmreg_range {
+	size_t size;		  /* set it to sizeof(struct ksmreg_range) before the call */
+	uint64_t mapped_bytes;	  /* of the range */
+	uint64_t mergeable_bytes; /* of the range: the kernel's flag is really set */
+	uint64_t merged_bytes;	  /* of all areas that the range touches, whole; merged zero pages
+				   * are not counted, and before Linux 6.7 it is 0 */
+	uint64_t areas;		  /* that the range touches */
+};
+
+/*
+ * Ask the kernel whether [addr, addr + len) really is mergeable, whoever marked it: the answer 0 of
+ * ksmreg_register does not prove it. For tests and diagnosis, not for a hook: it reads
+ * /proc/self/smaps, which walks all pages of the process.
+ * Fills *range up to range->size and sets range->size to the bytes filled.
+ * Returns 0, -EINVAL (addr or range NULL, a range that wraps, range->size too small), -ENODATA
+ * (a kernel that does not tell, before 3.8), or a negative errno of open(2) or read(2).
+ */
+KSMREG_API int ksmreg_verify(const void *addr, size_t len, struct ksmreg_range *range);
+
 /*
  * Take [addr, addr + len) back, however it was offered, also by ksmreg_process; pages merged by now
  * are made private again, at about 50 us per MiB, touched or not.
@@ -76,7 +133,8 @@ KSMREG_API int ksmreg_unregister(void *addr, size_t len);
  * takes about 50 us per MiB of address space, also where nothing was ever touched, which is minutes
  * for a process that reserves terabytes.
  * Source: prctl(PR_SET_MEMORY_MERGE), kernel 6.4 and later; no privilege needed. On some kernels
- * areas no longer join while this is on: ask ksmreg_probe.
+ * areas no longer join while this is on: ask ksmreg_probe. With KSMREG_NOHUGEPAGE=1 in the
+ * environment huge pages are refused for the whole process (PR_SET_THP_DISABLE).
  * Returns 0, -EINVAL (kernel without it), -EOPNOTSUPP (on != 0 while the library is off), or
  * another negative errno of prctl(2).
  */

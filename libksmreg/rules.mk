@@ -1,5 +1,5 @@
 # Rules for libksmreg, included by the top Makefile: shared and static library, preload, pkg-config file.
-REG_OBJ := $O/libksmreg/ksmreg.pic.o $O/libksmreg/probe.pic.o
+REG_OBJ := $(patsubst %,$O/libksmreg/%.pic.o,ksmreg probe environment areas)
 reg_link = $(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(@F) -Wl,-z,defs,-Bsymbolic-functions \
 	-Wl,--version-script=$(filter %.map,$^) \
 	-o $@ $(filter %.o,$^)

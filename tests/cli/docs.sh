@@ -187,9 +187,9 @@ same 'ksmreg.3 has the members of the structs' "$work/source" "$work/page" ksmre
 grep -oh 'KSMREG_O[NF][A-Z_]*' libksmreg/ksmreg.h >"$work/source"
 grep -oh 'KSMREG_O[NF][A-Z_]*' docs/ksmreg.3 >"$work/page"
 same 'ksmreg.3 has the states' "$work/source" "$work/page" ksmreg.h ksmreg.3
-grep -ohE 'getenv\("[A-Z_]+"\)' libksmreg/ksmreg.c | grep -o '[A-Z_]*' | grep . >"$work/source"
+grep -ohE 'getenv\("[A-Z_]+"\)' libksmreg/environment.c | grep -o '[A-Z_]*' | grep . >"$work/source"
 sed -n 's/^\.It Ev \([A-Z_]*\)/\1/p' docs/ksmreg.3 >"$work/page"
-same 'ksmreg.3 has the environment' "$work/source" "$work/page" ksmreg.c ksmreg.3
+same 'ksmreg.3 has the environment' "$work/source" "$work/page" environment.c ksmreg.3
 { grep -ohE '(how, |")(off|auto|prctl|madvise)"' libksmreg/ksmreg-preload.c | grep -oE '[a-z]+"' | tr -d '"'; } >"$work/source"
 sed -n 's/^\.It Cm \([a-z]*\)/\1/p' docs/ksmreg-preload.1 >"$work/page"
 same 'ksmreg-preload.1 has the values of KSMREG' "$work/source" "$work/page" ksmreg-preload.c ksmreg-preload.1

@@ -33,7 +33,7 @@ skip() {
 
 # Lines of stdin that are not words of $1; succeeds when there are none.
 only() {
-	! grep -Fxv -e "$(printf '%s' "$1" | tr -s ' ' '\n')"
+	! grep -Fxv -e "$(printf '%s' "$1" | tr -s ' \t' '\n')"
 }
 
 # What the compiler's start-up files refer to, if present.
@@ -41,7 +41,10 @@ startup='__cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable _ITM_register
 # A sanitizer build needs its runtime; nothing else is let through for it.
 sanitizer='^(__asan_|__ubsan_|__tsan_|__sanitizer_)'
 # The whole of what may run inside an allocator's hook: no malloc, no stdio, no lock, no exit.
-needs="$startup __errno_location syscall getauxval secure_getenv environ __environ strcmp memcpy memset"
+needs="$startup __errno_location syscall getauxval secure_getenv environ __environ strcmp strncmp strstr
+	strlen strspn strcspn memcpy memset"
+# And this once, when the program exits, where KSMREG_STATS asks for a report.
+at_exit='fstat fstat64 snprintf getpid'
 
 needed() {
 	nm -D -u "$1" | sed 's/^ *[Uw] //; s/@.*//' | grep -Ev "$sanitizer" | only "$2"
@@ -101,7 +104,7 @@ int main(void)
 }
 END
 cp "$tmp/use.c" "$tmp/use.cc"
-sources='libksmreg/ksmreg.c libksmreg/probe.c'
+sources='libksmreg/ksmreg.c libksmreg/probe.c libksmreg/environment.c libksmreg/areas.c'
 
 cxx() {
 	for std in 98 11 20; do
@@ -133,8 +136,8 @@ musl_preload() {
 
 lib=$B/libksmreg.so
 preload=$B/libksmreg-preload.so
-ok "libksmreg.so needs nothing beyond the list" needed "$lib" "$needs"
-ok "the preload needs nothing beyond the list" needed "$preload" "$needs __sbrk getenv"
+ok "libksmreg.so needs nothing beyond the list" needed "$lib" "$needs $at_exit"
+ok "the preload needs nothing beyond the list" needed "$preload" "$needs $at_exit __sbrk getenv"
 ok "libksmreg.so exports its map" exported "$lib" libksmreg/ksmreg.map
 ok "the preload exports its map" exported "$preload" libksmreg/preload.map
 ok "every exported symbol has a version" all_versioned "$lib"
