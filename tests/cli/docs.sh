@@ -118,8 +118,8 @@ page_items <docs/ksmstat.8 >"$work/page"
 same 'ksmstat.8 describes the options' "$work/help" "$work/page" --help ksmstat.8
 page_options <docs/ksmstat.8 | grep -vxe '-btn' >>"$work/page" # three in one word
 same 'ksmstat.8 names no others' "$work/help" "$work/page" --help ksmstat.8
-source_options ksmstat/main.c >"$work/source"
-same 'ksmstat --help has the options' "$work/source" "$work/help" main.c --help
+sed -nE "s/^\t\{ ('(.)'|OPT_[A-Z_]*), \"([a-z-]*)\",.*/-\2 --\3/p" ksmstat/options.c | tr ' ' '\n' | grep -vxe - >"$work/source"
+same 'ksmstat --help has the options' "$work/source" "$work/help" options.c --help
 sed -n '/^Columns:/,/^$/s/^  \([A-Z_]*\) .*/\1/p' "$work/out" >"$work/help"
 sed -n 's/^\.It Sy \([A-Z_]*\).*/\1/p' docs/ksmstat.8 >"$work/page"
 same 'ksmstat.8 has the columns' "$work/help" "$work/page" --help ksmstat.8
@@ -129,9 +129,9 @@ same 'ksmstat.8 marks the columns that add up' "$work/source" "$work/page" colum
 "$stat" -p $$ -r | head -n 1 | tr ' ' '\n' >"$work/help"
 sed -n '/^The default is/,/^\./p' docs/ksmstat.8 | grep -v '^\.' | grep -o '[A-Z_]\{2,\}[A-Z]*' >"$work/page"
 same 'ksmstat.8 has the default columns' "$work/help" "$work/page" 'the output' ksmstat.8
-sed -n 's/^\tSTAT_[A-Z_]* = \([0-9]*\),.*/\1/p' ksmstat/main.c >"$work/source"
+sed -n 's/^\tSTAT_[A-Z_]* = \([0-9]*\),.*/\1/p' ksmstat/options.h >"$work/source"
 sed -n '/^\.Sh EXIT/,/^\.Sh EX/s/^\.It \([0-9]*\).*/\1/p' docs/ksmstat.8 >"$work/page"
-same 'ksmstat.8 has the exit codes' "$work/source" "$work/page" main.c ksmstat.8
+same 'ksmstat.8 has the exit codes' "$work/source" "$work/page" options.h ksmstat.8
 
 # --- the configuration
 "$ctl" daemon -c /dev/null --print-config >"$work/config"
