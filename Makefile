@@ -51,7 +51,7 @@ $B/ksmctl: $(call objects,ksmctl) $(call objects,sysfs)
 	$Q$(link) $(ksmctl_LIBS)
 $B/ksmstat: $(call objects,ksmstat) $(call objects,sysfs)
 	$Q$(link) $(ksmstat_LIBS)
-include libksmreg/rules.mk
+include libksmreg/rules.mk libksmreg/examples/rules.mk
 
 # Tests. Everything but the main() of the programs, so that unit tests reach what they need.
 $O/all.a: $(call objects,sysfs) $(filter-out %/main.o,$(call objects,ksmctl) $(call objects,ksmstat)) $O/tests/live/guard.o
@@ -81,7 +81,7 @@ SIM := $B/tests/test_sim $B/tests/calibrate
 TESTS := $(UNIT) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
 
 .PHONY: all check check-kernels demo deps fixtures help lint asan bench-stat install uninstall clean tests
-tests: all $(UNIT) $(LIVE) $(SIM) $B/tests/demo $B/tests/job
+tests: all $(UNIT) $(LIVE) $(SIM) $B/tests/demo $B/tests/job examples
 check:
 	@.ci/deps check
 	@$(MAKE) --no-print-directory tests
@@ -103,7 +103,7 @@ bench-stat: all
 help:
 	@echo "all check demo deps install uninstall clean; check-kernels fixtures lint asan;"
 	@echo "bench-control bench-idle bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
-C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] tests/*.h tests/*/*.[ch])
+C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] libksmreg/*/*.[ch] tests/*.h tests/*/*.[ch])
 LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check)
 lint:
 	@.ci/deps lint

@@ -1,0 +1,47 @@
+# Rules for the examples of libksmreg, included by the top Makefile: `make examples`.
+# SPDX-License-Identifier: MIT
+E := $B/examples
+EXAMPLE_FLAGS = -I. -Ilibksmreg $(WARN_BOTH) $(WERROR) -O2 -g $(CPPFLAGS) -pthread
+example = @mkdir -p $(@D); $(if $V,,echo "   EXAMPLE $@";) $(CC) -std=gnu11 $(EXAMPLE_FLAGS) -o $@ $(filter %.c %.a,$^)
+examplexx = @mkdir -p $(@D); $(if $V,,echo "   EXAMPLE $@";) $(CXX) -std=c++17 $(EXAMPLE_FLAGS) -o $@ $(filter %.cc %.o %.a,$^)
+has_header = $(shell echo '\#include <$(1)>' | $(2) -E - >/dev/null 2>&1 && echo yes)
+WARN_BOTH := -Wall -Wextra
+
+# Allocators that are not installed are left out, and said.
+EXAMPLES := fill fill-arena
+ifeq ($(call has_header,gperftools/malloc_extension.h,$(CXX) -x c++),yes)
+EXAMPLES += fill-tcmalloc fill-plain-tcmalloc
+else
+LEFT_OUT += tcmalloc:libgoogle-perftools-dev
+endif
+ifeq ($(call has_header,jemalloc/jemalloc.h,$(CC) -x c),yes)
+EXAMPLES += fill-jemalloc fill-plain-jemalloc
+else
+LEFT_OUT += jemalloc:libjemalloc-dev
+endif
+ifeq ($(call has_header,mimalloc.h,$(CC) -x c),yes)
+EXAMPLES += fill-mimalloc fill-plain-mimalloc
+else
+LEFT_OUT += mimalloc:libmimalloc-dev
+endif
+
+.PHONY: examples
+examples: $(addprefix $E/,$(EXAMPLES))
+	@$(if $(LEFT_OUT),echo "examples left out for want of a package: $(LEFT_OUT)",:)
+
+FILL := libksmreg/examples/fill.c
+$E/fill: $(FILL)
+	$(example)
+$E/fill-arena: $(FILL) libksmreg/examples/arena.c $B/libksmreg.a
+	$(example) -DWITH_ARENA
+$E/fill-jemalloc: $(FILL) libksmreg/adapters/jemalloc.c $B/libksmreg.a
+	$(example) -DWITH_JEMALLOC -ljemalloc
+$E/fill-mimalloc: $(FILL) libksmreg/adapters/mimalloc.c $B/libksmreg.a
+	$(example) -DWITH_MIMALLOC -lmimalloc
+$E/fill-tcmalloc.o: $(FILL)
+	@mkdir -p $(@D)
+	$Q$(CC) -std=gnu11 $(EXAMPLE_FLAGS) -DWITH_TCMALLOC -c -o $@ $<
+$E/fill-tcmalloc: $E/fill-tcmalloc.o libksmreg/adapters/tcmalloc.cc $B/libksmreg.a
+	$(examplexx) -ltcmalloc_minimal
+$E/fill-plain-%: $(FILL)
+	$(example) -Wl,--no-as-needed $(if $(filter tcmalloc,$*),-ltcmalloc_minimal,-l$*)
