@@ -39,10 +39,10 @@ $O/%.pic.o: %.c
 	$(SAY) CC $@
 	$Q$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
-ksmctl_CFLAGS = $(call pkg,cflags,libcap libmnl smartcols inih) -DKSM_LIBDIR='"$(LIBDIR)"' -DKSM_SYSCONFDIR='"$(SYSCONFDIR)"'
+ksmctl_CFLAGS = $(call pkg,cflags,libcap libmnl smartcols inih libxxhash) -DKSM_LIBDIR='"$(LIBDIR)"' -DKSM_SYSCONFDIR='"$(SYSCONFDIR)"'
 ksmstat_CFLAGS = $(call pkg,cflags,libcap smartcols libxxhash) -pthread
 tests_CFLAGS = $(shell pkg-config --silence-errors --cflags check) # the demonstration builds without it
-ksmctl_LIBS = $(call pkg,libs,libcap libmnl smartcols inih)
+ksmctl_LIBS = $(call pkg,libs,libcap libmnl smartcols inih libxxhash)
 ksmstat_LIBS = $(call pkg,libs,libcap smartcols libxxhash) -pthread
 tests_LIBS = $(call pkg,libs,check) $(ksmctl_LIBS) $(ksmstat_LIBS)
 link = $(SAY) LINK $@; $(CC) $(ALL_LDFLAGS) -pie -o $@ $^

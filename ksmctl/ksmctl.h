@@ -81,6 +81,7 @@ int daemon_run(struct ctl *ctl, int argc, char **argv);
 int status_run(struct ctl *ctl, int argc, char **argv);
 int why_run(struct ctl *ctl, int argc, char **argv);
 int boost_run(struct ctl *ctl, int argc, char **argv);
+int doctor_run(struct ctl *ctl, int argc, char **argv);
 int run_run(struct ctl *ctl, int argc, char **argv);
 
 /*

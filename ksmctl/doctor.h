@@ -1,0 +1,101 @@
+/* Why nothing, or little, merges: what was seen of the machine, and what is found in it. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef KSMCTL_DOCTOR_H
+#define KSMCTL_DOCTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ksmctl/ksmctl.h"
+#include "ksmctl/likeness.h"
+#include "sysfs/mem.h"
+#include "sysfs/proc.h"
+
+enum severity {
+	FINDING_STOPS,	/* nothing merges because of it */
+	FINDING_LIMITS, /* less merges, or slower, than could */
+	FINDING_RISK,	/* merging works; something else may suffer from it */
+};
+
+struct finding {
+	const char *id; /* stable, for scripts */
+	enum severity severity;
+	char title[128];
+	char evidence[256]; /* the value seen, and where */
+	const char *meaning;
+	char remedy[160]; /* what to type or to change */
+};
+
+/* What was looked at. A number is -1 where it is not known; nothing unknown makes a finding. */
+struct facts {
+	bool captured;	  /* below --root: nothing moves, and nothing is running */
+	bool sys_mounted; /* sys/kernel is there */
+	int ksm_error;	  /* of opening the KSM directory: 0 or -errno */
+	int write_error;  /* may the tunables be written? 0, -EROFS or -EACCES */
+	struct ksm_state before, now;
+	int64_t interval_ms; /* between these two */
+	int64_t ksmd_cpu_ns; /* in the interval */
+	int64_t page_bytes;
+
+	int64_t processes, unseen; /* without kernel threads; of these unseen could not be asked */
+	int64_t registered;	   /* that opted in */
+	int64_t registered_kib;	   /* their resident anonymous memory */
+	int64_t registered_swap_kib;
+	int64_t registered_huge_kib;	/* in huge pages */
+	char controller[PROC_COMM_MAX]; /* a known program that also sets the tunables; "" none */
+	char service_phase[16];		/* of our own service; "" when it does not run */
+
+	int64_t nodes;		 /* NUMA nodes with memory */
+	int64_t max_ptes_shared; /* of khugepaged, pages; -1 where huge pages are never made */
+	struct mem_vmstat vmstat;
+	struct mem_info mem;
+	bool mem_known;
+	char release[65]; /* of the kernel */
+};
+
+/* Look at the machine for about half a second. Changes nothing. */
+void facts_collect(struct facts *facts, const struct ctl *ctl);
+
+/*
+ * What is wrong, most likely cause first. Fills up to `room` findings. Returns how many. A pure
+ * function of the facts.
+ */
+size_t findings_of_machine(const struct facts *facts, struct finding *findings, size_t room);
+
+/* What was looked at of one process. */
+struct process_facts {
+	pid_t pid;
+	char comm[32]; /* made fit for a terminal; the kernel keeps 15 bytes */
+	int error;     /* 0 or -errno (-ESRCH, -EACCES): then nothing below holds */
+	bool kernel_thread;
+	bool has_vmflags;		       /* the kernel says which areas are registered */
+	int64_t anonymous_kib, registered_kib; /* resident */
+	int64_t shared_kib, hugetlb_kib; /* in areas that are mapped shared; in huge TLB pages */
+	int64_t scanned_pages, merged_pages, zero_pages; /* of ksm_stat; -1 */
+	bool parent_opted; /* its parent offers all its memory, and it does not */
+	pid_t twin;	   /* another registered process of the same name; 0 none */
+	int likeness_error;
+	struct likeness likeness;
+};
+
+/* Look at a process, and compare it with `twin`, or with one that it finds where that is 0. */
+void facts_collect_process(
+	struct process_facts *facts, const struct ctl *ctl, pid_t pid, pid_t twin);
+
+/* As findings_of_machine, of one process on that machine. */
+size_t findings_of_process(const struct facts *machine, const struct process_facts *process,
+	struct finding *findings, size_t room);
+
+/* Seconds of one pass over what is registered; -1 not known. */
+int64_t findings_pass_s(const struct facts *facts);
+
+/* All rules, for tests and the manual: the id of number i, NULL at the end. */
+const char *findings_id(size_t i);
+const char *findings_process_id(size_t i);
+
+/* For the rules: fills a text of a finding. */
+#define FINDING_SET(to, ...) snprintf(to, sizeof(to), __VA_ARGS__)
+
+#endif

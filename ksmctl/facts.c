@@ -1,0 +1,206 @@
+/* Looks at the machine for ksmctl doctor: the kernel's files twice, half a second apart, and every process. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ksmctl/config.h"
+#include "ksmctl/doctor.h"
+#include "ksmctl/state.h"
+#include "sysfs/file.h"
+#include "sysfs/ksmd.h"
+#include "sysfs/smaps.h"
+
+/* Long enough for many batches of ksmd at any sensible sleep, short for a person who waits. */
+#define INTERVAL_MS 500
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Programs that are known to write to the tunables. The kernel cuts names at 15 bytes. */
+static bool is_controller(const char *comm)
+{
+	static const char *const names[] = { "ksmtuned", "uksmd", "uksmdctl", "momd",
+		"ksm-control-da", "ksmtunedd" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (!strcmp(comm, names[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool any(const struct proc_ksm *ksm)
+{
+	return (ksm->present & PROC_KSM_MERGE_ANY && ksm->merge_any) ||
+	       (ksm->present & PROC_KSM_MERGEABLE && ksm->mergeable) ||
+	       (ksm->present & PROC_KSM_RMAP_ITEMS && ksm->rmap_items > 0);
+}
+
+/* Before 6.13 only the areas themselves tell whether a process opted in. */
+static void add_process(struct facts *facts, const struct proc *proc)
+{
+	struct proc_stat stat;
+	struct proc_ksm ksm;
+	struct smaps_sum sum = { 0 };
+	const unsigned tells = PROC_KSM_MERGE_ANY | PROC_KSM_MERGEABLE;
+
+	if (proc_read_stat(proc, &stat) || stat.kernel_thread)
+		return;
+	facts->processes++;
+	if (is_controller(stat.comm))
+		snprintf(facts->controller, sizeof(facts->controller), "%s", stat.comm);
+	int err = proc_read_ksm_stat(proc, &ksm);
+	bool registered = !err && any(&ksm);
+	if (!registered && !err && ksm.present & tells)
+		return;
+	int smaps_err = smaps_read(proc, smaps_add, &sum);
+	if (smaps_err == -ESRCH) {
+		facts->processes--;
+		return;
+	}
+	if (smaps_err && !registered)
+		facts->unseen++;
+	if (smaps_err || (!registered && !sum.mergeable_areas)) {
+		facts->registered += registered;
+		return;
+	}
+	facts->registered++;
+	facts->registered_kib += (int64_t)sum.anonymous_kib;
+	facts->registered_swap_kib += (int64_t)sum.swap_kib;
+	facts->registered_huge_kib += (int64_t)sum.huge_kib;
+}
+
+static void walk(struct facts *facts, const struct root *root)
+{
+	struct proc_walk walk;
+	struct proc proc;
+	if (proc_walk_open(&walk, root)) {
+		facts->processes = facts->registered = -1;
+		return;
+	}
+	while (proc_walk_next(&walk, &proc) > 0) {
+		add_process(facts, &proc);
+		proc_close(&proc);
+	}
+	proc_walk_close(&walk);
+}
+
+/* "0-1,4": how many. -1 where the kernel does not say. */
+static int64_t count_nodes(const struct root *root)
+{
+	char buf[256];
+	int64_t nodes = 0;
+	int fd = root_opendir(root, "sys/devices/system/node");
+	ssize_t len = fd < 0 ? fd : file_read(fd, "has_memory", buf, sizeof(buf));
+	if (fd >= 0)
+		close(fd);
+	if (len <= 0)
+		return -1;
+	for (char *p = buf, *save = NULL; (p = strtok_r(p, ",\n", &save)); p = NULL) {
+		int first, last;
+		int got = sscanf(p, "%d-%d", &first, &last);
+		nodes += got == 2 ? last - first + 1 : got == 1;
+	}
+	return nodes;
+}
+
+/* How much of a huge page khugepaged lets be shared before it leaves it alone; -1 where it is off. */
+static int64_t khugepaged_shared(const struct root *root)
+{
+	char buf[128];
+	int64_t pages = -1;
+	int fd = root_opendir(root, "sys/kernel/mm/transparent_hugepage");
+	if (fd < 0)
+		return -1;
+	if (file_read(fd, "enabled", buf, sizeof(buf)) > 0 && !strstr(buf, "[never]"))
+		file_read_i64(fd, "khugepaged/max_ptes_shared", &pages);
+	close(fd);
+	return pages;
+}
+
+/* What our own service last wrote of itself. */
+static void read_service(struct facts *facts)
+{
+	struct state_dir dir = { .fd = -1, .lock_fd = -1 };
+	struct config config;
+	char buf[4096];
+	if (ctl_read_config(&config, CONFIG_FILE, false) ||
+		state_open(&dir, config.state_dir, false))
+		return;
+	if (state_holder(&dir) > 0) {
+		snprintf(facts->service_phase, sizeof(facts->service_phase), "running");
+		if (file_read(dir.fd, "status", buf, sizeof(buf)) > 0) {
+			const char *phase = strstr(buf, "phase=");
+			if (phase)
+				snprintf(facts->service_phase, sizeof(facts->service_phase), "%.*s",
+					(int)strcspn(phase + 6, "\n"), phase + 6);
+		}
+	}
+	state_close(&dir);
+}
+
+static int64_t cpu_ns(const struct root *root)
+{
+	struct ksmd ksmd;
+	uint64_t ns = 0;
+	if (ksmd_open(&ksmd, root))
+		return -1;
+	int err = ksmd_cpu_ns(&ksmd, &ns);
+	ksmd_close(&ksmd);
+	return err ? -1 : (int64_t)ns;
+}
+
+static void read_machine(struct facts *facts, const struct root *root)
+{
+	struct utsname name;
+	facts->nodes = count_nodes(root);
+	facts->max_ptes_shared = khugepaged_shared(root);
+	if (mem_read_vmstat(root, &facts->vmstat))
+		facts->vmstat = (struct mem_vmstat){ -1, -1, -1, -1 };
+	facts->mem_known = mem_read_info(root, &facts->mem) == 0;
+	if (!facts->captured && !uname(&name))
+		snprintf(facts->release, sizeof(facts->release), "%s", name.release);
+}
+
+void facts_collect(struct facts *facts, const struct ctl *ctl)
+{
+	memset(facts, 0, sizeof(*facts));
+	facts->captured = ctl->root.foreign != 0;
+	facts->page_bytes = ctl_page_bytes();
+	facts->ksmd_cpu_ns = -1;
+	int fd = root_opendir(&ctl->root, "sys/kernel");
+	facts->sys_mounted = fd >= 0;
+	if (fd >= 0)
+		close(fd);
+	read_machine(facts, &ctl->root);
+	if (!facts->captured)
+		read_service(facts);
+
+	struct ksm ksm;
+	facts->ksm_error = ksm_open(&ksm, &ctl->root);
+	if (!facts->ksm_error) {
+		facts->write_error = faccessat(ksm.fd, "run", W_OK, AT_EACCESS) ? -errno : 0;
+		ksm_read(&ksm, &facts->before);
+	}
+	int64_t cpu_before = cpu_ns(&ctl->root), start = now_ms();
+	walk(facts, &ctl->root);
+	if (facts->ksm_error)
+		return;
+	int64_t left = INTERVAL_MS - (now_ms() - start);
+	if (!facts->captured && left > 0)
+		nanosleep(&(struct timespec){ .tv_nsec = left * 1000000 }, NULL);
+	ksm_read(&ksm, &facts->now);
+	facts->interval_ms = facts->captured ? 0 : now_ms() - start;
+	int64_t cpu_after = cpu_ns(&ctl->root);
+	if (cpu_before >= 0 && cpu_after >= 0 && !facts->captured)
+		facts->ksmd_cpu_ns = cpu_after - cpu_before;
+	ksm_close(&ksm);
+}
