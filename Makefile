@@ -65,6 +65,9 @@ $(UNIT) $(LIVE): $B/%: $O/%.o $O/all.a $B/libksmreg.a
 $B/tests/job: $O/tests/demo/job.o $B/libksmreg.a
 	@mkdir -p $(@D)
 	$Q$(link)
+$B/tests/scene: $O/tests/scene/scene.o $B/libksmreg.a
+	@mkdir -p $(@D)
+	$Q$(link)
 $B/tests/demo: $O/tests/demo/demo.o $O/tests/demo/service.o $O/all.a
 	@mkdir -p $(@D)
 	$Q$(link)
@@ -81,7 +84,7 @@ SIM := $B/tests/test_sim $B/tests/calibrate
 TESTS := $(UNIT) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
 
 .PHONY: all check check-kernels demo deps fixtures help lint asan bench-stat install uninstall clean tests
-tests: all $(UNIT) $(LIVE) $(SIM) $B/tests/demo $B/tests/job examples
+tests: all $(UNIT) $(LIVE) $(SIM) $B/tests/demo $B/tests/job $B/tests/scene examples
 check:
 	@.ci/deps check
 	@$(MAKE) --no-print-directory tests

@@ -1,0 +1,232 @@
+/* A process in a situation that ksmctl doctor must recognise: how its memory is registered and what is in it. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * usage: scene SCENE [MIB]
+ * Prints "ready PID" (of the process in question) and stays until its standard input ends.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libksmreg/ksmreg.h"
+
+#ifndef MAP_HUGETLB
+#define MAP_HUGETLB 0x40000
+#endif
+
+static size_t page, bytes;
+static pid_t subject; /* whose PID is printed */
+
+static void fill(char *to, size_t size, uint64_t seed)
+{
+	uint64_t x = seed * 0x9e3779b97f4a7c15 | 1;
+
+	for (size_t i = 0; i + 8 <= size; i += 8) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		memcpy(to + i, &x, 8);
+	}
+}
+
+static char *map_with(int flags, size_t size)
+{
+	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED) {
+		fprintf(stderr, "scene: cannot map %zu bytes: %s\n", size, strerror(errno));
+		exit(1);
+	}
+	return p;
+}
+
+/* Memory that is registered, on small pages so that nothing but its content matters. */
+static char *registered(size_t size)
+{
+	char *p = map_with(MAP_PRIVATE, size);
+
+	ksmreg_register_with(p, size, KSMREG_NOHUGEPAGE);
+	return p;
+}
+
+static void equal(void)
+{
+	fill(registered(bytes), bytes, 1);
+}
+
+static void unique(void)
+{
+	fill(registered(bytes), bytes, (uint64_t)getpid());
+}
+
+/* Some is equal, so that merging saves something, and it costs more than that. */
+static void loss(void)
+{
+	fill(registered(64 * page), 64 * page, 1);
+	unique();
+}
+
+static void zero(void)
+{
+	memset(registered(bytes), 0, bytes);
+	fill(registered(128 * page), 128 * page, 1);
+}
+
+static void plain(void)
+{
+	fill(map_with(MAP_PRIVATE, bytes), bytes, 1);
+}
+
+static void part(void)
+{
+	fill(registered(bytes / 4), bytes / 4, 1);
+	plain();
+}
+
+static void shared(void)
+{
+	char *p = map_with(MAP_SHARED, bytes);
+
+	ksmreg_register(p, bytes);
+	fill(p, bytes, 1);
+}
+
+static void hugetlb(void)
+{
+	char *p = map_with(MAP_PRIVATE | MAP_HUGETLB, bytes);
+
+	ksmreg_register(p, bytes);
+	fill(p, bytes, 1);
+}
+
+static void huge(void)
+{
+	/* whole huge pages, of which none has a twin */
+	char *p = map_with(MAP_PRIVATE, bytes + (2 << 20));
+
+	p = (char *)(((uintptr_t)p + (2 << 20) - 1) & -(uintptr_t)(2 << 20));
+	madvise(p, bytes, MADV_HUGEPAGE);
+	ksmreg_register(p, bytes);
+	fill(p, bytes, (uint64_t)getpid());
+	fill(registered(bytes / 2), bytes / 2, 1);
+}
+
+/* Equal but for some words at the front of each page. */
+static void with_words(bool addresses)
+{
+	char *p = registered(bytes);
+
+	fill(p, bytes, 1);
+	for (size_t at = 0; at < bytes; at += page) {
+		for (size_t word = 0; word < 3; word++) {
+			uint64_t value = addresses ? (uintptr_t)p + at + word * 64
+						   : (uint64_t)getpid() * 1000 + word;
+			memcpy(p + at + word * 8, &value, 8);
+		}
+	}
+}
+
+static void addresses(void)
+{
+	with_words(true);
+}
+
+static void values(void)
+{
+	with_words(false);
+}
+
+/* The same, beginning at another place in the page for each process. */
+static void shifted(void)
+{
+	char *p = registered(bytes);
+
+	fill(p + 64 * (1 + getpid() % 60), bytes - page, 1);
+}
+
+static void opted_out_child(void)
+{
+	prctl(67, 1UL, 0UL, 0UL, 0UL); /* PR_SET_MEMORY_MERGE */
+	subject = fork();
+	if (subject)
+		return;
+	prctl(67, 0UL, 0UL, 0UL, 0UL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	plain();
+	for (;;)
+		pause();
+}
+
+static const struct {
+	const char *name;
+	void (*make)(void);
+} scenes[] = {
+	{ "equal", equal },
+	{ "unique", unique },
+	{ "loss", loss },
+	{ "zero", zero },
+	{ "plain", plain },
+	{ "part", part },
+	{ "shared", shared },
+	{ "hugetlb", hugetlb },
+	{ "huge", huge },
+	{ "addresses", addresses },
+	{ "values", values },
+	{ "shifted", shifted },
+	{ "lost", opted_out_child },
+};
+
+/* Writes all of it again and again, until standard input ends. */
+static int change(void)
+{
+	char *p = registered(bytes);
+	uint64_t round = (uint64_t)getpid() << 20;
+	pid_t changer = fork(); /* it is the child that has the memory and changes it */
+
+	if (changer == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;; round++) {
+			for (size_t at = 0; at < bytes; at += page)
+				memcpy(p + at, &round, 8), memcpy(p + at + 8, &at, 8);
+			usleep(20000);
+		}
+	}
+	subject = changer;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	bool known = false;
+	char c;
+
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	bytes = (argc > 2 ? strtoul(argv[2], NULL, 10) : 16) << 20;
+	subject = getpid();
+	for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
+		if (!strcmp(scenes[i].name, name)) {
+			scenes[i].make();
+			known = true;
+		}
+	}
+	if (!strcmp(name, "change"))
+		known = change() == 0;
+	if (!known) {
+		fprintf(stderr, "usage: scene SCENE [MIB]\n");
+		return 2;
+	}
+	if (subject != getpid())
+		usleep(200000);
+	printf("ready %ld\n", (long)subject);
+	fflush(stdout);
+	return read(0, &c, 1) != 0;
+}
