@@ -129,7 +129,7 @@ static void *map_and_register(void *addr, size_t len, int prot, int flags, int f
 
 	if (got != MAP_FAILED && (flags & MAP_TYPE) == MAP_PRIVATE && flags & MAP_ANONYMOUS &&
 		!(flags & unfit) && wrapping())
-		ksmreg_register(got, len);
+		ksmreg_register_with(got, len, flags & MAP_FIXED ? KSMREG_ANY_SIZE : 0);
 	return got;
 }
 

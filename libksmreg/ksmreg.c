@@ -38,11 +38,13 @@
  * Counting areas means reading /proc/self/maps, about 0.5 us an area, too much for every call. So
  * calls draw on an allowance, and only when it is used up are the areas that really exist counted.
  * An honest allocator's ranges join each other: it pays for one short count in 8192 calls. The
- * first allowance needs no count: 8192 calls make at most a quarter of the default limit. A new one
- * is (limit - areas) / 2, clipped to 8192, so the limit holds even when each call makes two. Less
- * than a 16th of the limit is not granted, or a program just below it would count at every call.
+ * first allowance needs no count, and is small: the program may be crowded with areas of its own
+ * by then. A new one is (limit - areas) / 2, clipped to 8192, so the limit holds even when each call
+ * makes two. Less than a 16th of the limit is not granted, or a program just below it would count
+ * at every call.
  */
 #define ALLOWANCE 8192
+#define FIRST_ALLOWANCE 512
 /*
  * Calls let through on credit while another thread counts; after every quarter of them one more
  * counts too, so that an honest program is not refused because the first one lost its CPU. Twice
@@ -70,7 +72,7 @@ static struct {
 	_Alignas(64) atomic_long allowance; /* calls left; <= 0 see allowed() */
 	atomic_ulong registered, pages, skipped, refused, failed;
 	atomic_int last_error;
-} count = { .allowance = ALLOWANCE };
+} count = { .allowance = FIRST_ALLOWANCE };
 
 static atomic_uint state;
 static atomic_uint recounts; /* finished ones */
@@ -234,13 +236,14 @@ __attribute__((noinline)) static int register_range(
 		if (now & OFF)
 			return -EOPNOTSUPP;
 	}
-	if (check(addr, len) || flags & ~KSMREG_NOHUGEPAGE)
+	if (check(addr, len) || flags & ~(KSMREG_NOHUGEPAGE | KSMREG_ANY_SIZE))
 		return failed(-EINVAL);
 	page = get(page_size);
 	start = ((uintptr_t)addr + page - 1) & -page;
 	end = ((uintptr_t)addr + len) & -page;
 	/* start may have wrapped to 0 in the last page, which nothing can be in */
-	if (start < (uintptr_t)addr || end <= start || end - start < get(min_bytes)) {
+	if (start < (uintptr_t)addr || end <= start ||
+		(end - start < get(min_bytes) && !(flags & KSMREG_ANY_SIZE))) {
 		add(count.skipped, 1);
 		return 0;
 	}

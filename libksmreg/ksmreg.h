@@ -72,6 +72,11 @@ KSMREG_API void ksm_register_memory(void *ptr, size_t size);
  * programs, more with large tables. Without it the program's own choice of huge pages stays.
  */
 #define KSMREG_NOHUGEPAGE 1U
+/*
+ * Also a range that is shorter than KSMREG_MIN. For memory that was mapped anew over a part of a
+ * registered range: left unmarked it would split that in two.
+ */
+#define KSMREG_ANY_SIZE 2U
 
 /* As ksmreg_register, with flags or'ed together; -EINVAL also for unknown ones. */
 KSMREG_API int ksmreg_register_with(void *addr, size_t len, unsigned flags);
