@@ -47,7 +47,7 @@ ksmstat_LIBS = $(call pkg,libs,libcap smartcols libxxhash) -pthread
 tests_LIBS = $(call pkg,libs,check) $(ksmctl_LIBS) $(ksmstat_LIBS)
 link = $(SAY) LINK $@; $(CC) $(ALL_LDFLAGS) -pie -o $@ $^
 
-$B/ksmctl: $(call objects,ksmctl) $(call objects,sysfs)
+$B/ksmctl: $(call objects,ksmctl) $(call objects,sysfs) $B/libksmreg.a
 	$Q$(link) $(ksmctl_LIBS)
 $B/ksmstat: $(call objects,ksmstat) $(call objects,sysfs)
 	$Q$(link) $(ksmstat_LIBS)

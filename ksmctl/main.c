@@ -21,9 +21,10 @@ static const struct ctl_verb verbs[] = {
 	{ "status", "[--json] [-c FILE]", "what the service does now", status_run },
 	{ "why", "[-n LINES] [-c FILE]", "its last decisions, with reasons", why_run },
 	{ "boost", "[-c FILE]", "let it merge at full speed now", boost_run },
-	{ "doctor", "[--json] [PID...]", "say why nothing, or little, merges, and what to do", doctor_run },
-	{ "run", "[-v] [--] COMMAND...", "start a program with all its memory open to merging",
-		run_run },
+	{ "doctor", "[--json] [PID...]", "say why nothing, or little, merges, and what to do",
+		doctor_run },
+	{ "run", "[-v] [-E NAME=VALUE]... [--no-children] [--refuse-setuid]\n      [--] COMMAND...",
+		"start a program with all its memory open to merging", run_run },
 };
 #define VERBS (sizeof(verbs) / sizeof(*verbs))
 

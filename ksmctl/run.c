@@ -1,15 +1,20 @@
 /* ksmctl run: starts a program with all its memory open to merging. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ksmctl/ksmctl.h"
+#include "libksmreg/ksmreg.h"
 #include "sysfs/proc.h"
 
 #ifndef PR_SET_MEMORY_MERGE
@@ -72,40 +77,164 @@ static bool add_preload(const char *path)
 	return ok;
 }
 
-int run_run(struct ctl *ctl, int argc, char **argv)
+/* The file that execvp would execute. Returns false when there is none. */
+static bool find_command(const char *name, char *path, size_t size)
 {
-	static const struct option options[] = {
-		{ "verbose", no_argument, NULL, 'v' },
-		{ NULL, 0, NULL, 0 },
-	};
-	char preload[PATH_MAX + 32];
-	bool verbose = false;
-	int c;
-	(void)ctl;
-	while ((c = getopt_long(argc, argv, "+:v", options, NULL)) != -1) {
-		if (c != 'v')
-			return ctl_bad_option("run", c, argv);
-		verbose = true;
+	const char *folders = getenv("PATH");
+	if (strchr(name, '/'))
+		return snprintf(path, size, "%s", name) < (int)size && access(path, X_OK) == 0;
+	if (!folders)
+		folders = "/bin:/usr/bin";
+	for (;;) {
+		int len = (int)strcspn(folders, ":");
+		int n = snprintf(path, size, "%.*s%s%s", len, folders, len ? "/" : "", name);
+		if (n > 0 && (size_t)n < size && access(path, X_OK) == 0)
+			return true;
+		if (!folders[len])
+			return false;
+		folders += len + 1;
 	}
-	if (optind == argc)
-		return ctl_usage("run", "run needs a COMMAND");
+}
 
-	bool flag = prctl(PR_SET_MEMORY_MERGE, 1UL, 0UL, 0UL, 0UL) == 0;
-	if (flag && exec_keeps_flag()) {
-		if (verbose)
-			ctl_error("merging is on for the whole process (prctl)");
-	} else if (find_preload(preload, sizeof(preload)) && add_preload(preload)) {
-		if (verbose)
-			ctl_error("merging is turned on inside the program by %s", preload);
-	} else if (flag) {
-		ctl_error("note: libksmreg-preload.so was not found; before Linux 6.10 nothing "
-			  "will merge");
-	} else {
+/* Would it run with privileges of its own? */
+static bool has_privileges(const char *path)
+{
+	struct stat file;
+	if (stat(path, &file) == 0 && file.st_mode & (S_ISUID | S_ISGID))
+		return true;
+	cap_t caps = cap_get_file(path);
+	cap_free(caps);
+	return caps != NULL;
+}
+
+/* An ELF program without an interpreter: no preload reaches it. */
+static bool is_static(const char *path)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+	bool interpreted = false;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	bool elf = pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+		   !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
+		   header.e_ident[EI_CLASS] == ELFCLASS64;
+	for (size_t i = 0; elf && i < header.e_phnum && !interpreted; i++) {
+		off_t at = (off_t)(header.e_phoff + i * header.e_phentsize);
+		interpreted =
+			pread(fd, &segment, sizeof(segment), at) == (ssize_t)sizeof(segment) &&
+			segment.p_type == PT_INTERP;
+	}
+	close(fd);
+	return elf && !interpreted;
+}
+
+/* How the program is offered for merging. */
+enum way { WAY_NONE, WAY_FLAG, WAY_PRELOAD };
+
+static const char *describe(enum way way, const struct ksmreg_caps *caps)
+{
+	if (way == WAY_FLAG)
+		return "by prctl: this kernel keeps it over exec, and areas join";
+	if (caps->prctl)
+		return "by preload: this kernel has no prctl for it";
+	return caps->areas_merge == 0
+		       ? "by preload: under the prctl of this kernel areas do not join"
+		       : "by preload, which makes the prctl again: this kernel loses it over exec";
+}
+
+struct run_options {
+	bool verbose, no_children, refuse_setuid;
+};
+
+/* Set up what the program inherits. Returns an exit code, or -1 to go on. */
+static int prepare(const struct run_options *options, const char *command)
+{
+	struct ksmreg_caps caps = { .size = sizeof(caps) };
+	char preload[PATH_MAX + 32], path[PATH_MAX] = "";
+	enum way way = WAY_NONE;
+
+	ksmreg_probe(&caps);
+	find_command(command, path, sizeof(path));
+	if (options->refuse_setuid && *path && has_privileges(path)) {
+		ctl_error("'%s' runs with privileges of its own; without --refuse-setuid it is "
+			  "started all the same",
+			path);
+		return RUN_CANNOT_EXECUTE;
+	}
+	bool unreached = *path && is_static(path);
+	/* a static program is reached by the flag alone, whatever that does to its areas */
+	bool flag = (caps.areas_merge != 0 || unreached) &&
+		    prctl(PR_SET_MEMORY_MERGE, 1UL, 0UL, 0UL, 0UL) == 0;
+	if (flag && exec_keeps_flag())
+		way = WAY_FLAG;
+	bool preloaded = (way != WAY_FLAG || options->no_children) &&
+			 find_preload(preload, sizeof(preload)) && add_preload(preload);
+	if (way != WAY_FLAG && preloaded)
+		way = WAY_PRELOAD;
+	if (options->no_children && (!preloaded || unreached))
+		ctl_error("note: --no-children needs the preload, which %s",
+			unreached ? "cannot reach a static program" : "was not found");
+	if (way == WAY_NONE && !flag) {
 		ctl_error("this kernel cannot open a whole process to merging (Linux 6.4 can), and "
 			  "libksmreg-preload.so was not found in %s",
 			KSM_LIBDIR);
 		return CTL_NO_KSM;
 	}
+	if (way == WAY_NONE)
+		ctl_error("note: libksmreg-preload.so was not found; before Linux 6.10 nothing "
+			  "will merge");
+	else if (way == WAY_PRELOAD && unreached)
+		ctl_error("note: '%s' is a static program, which no preload reaches%s", path,
+			flag ? "; before Linux 6.10 nothing will merge" : ": nothing will merge");
+	else if (options->verbose)
+		ctl_error("%s%s%s", describe(way, &caps), preloaded ? "; " : "",
+			preloaded ? preload : "");
+	return -1;
+}
+
+/* NAME=VALUE, for the program. Returns an exit code, or -1 to go on. */
+static int set_environment(char *word)
+{
+	char *value = strchr(word, '=');
+	if (!value || value == word)
+		return ctl_usage("run", "'%s' is not NAME=VALUE", word);
+	*value = '\0';
+	int err = setenv(word, value + 1, 1);
+	*value = '=';
+	return err ? ctl_fail("cannot set", word, -errno) : -1;
+}
+
+int run_run(struct ctl *ctl, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "setenv", required_argument, NULL, 'E' },
+		{ "no-children", no_argument, NULL, 'n' },
+		{ "refuse-setuid", no_argument, NULL, 'r' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct run_options chosen = { 0 };
+	int c, code = -1;
+	(void)ctl;
+	while (code < 0 && (c = getopt_long(argc, argv, "+:vE:", options, NULL)) != -1) {
+		if (c == 'v')
+			chosen.verbose = true;
+		else if (c == 'E')
+			code = set_environment(optarg);
+		else if (c == 'n')
+			chosen.no_children = setenv("KSMREG_CHILDREN", "0", 1) == 0;
+		else if (c == 'r')
+			chosen.refuse_setuid = true;
+		else
+			return ctl_bad_option("run", c, argv);
+	}
+	if (code < 0 && optind == argc)
+		code = ctl_usage("run", "run needs a COMMAND");
+	if (code < 0)
+		code = prepare(&chosen, argv[optind]);
+	if (code >= 0)
+		return code;
 	execvp(argv[optind], argv + optind);
 	int err = errno;
 	ctl_error("cannot run '%s': %s", argv[optind], strerror(err));

@@ -8,6 +8,7 @@
  * KSMREG=prctl    PR_SET_MEMORY_MERGE even where areas do not join; nothing where the kernel has none
  * KSMREG=madvise  register what mmap and sbrk return, see below
  * KSMREG=off      nothing
+ * KSMREG_CHILDREN=0  not for programs that this one executes in other processes
  * KSMREG_MIN and all else as in ksmreg.h. Programs that run with privileges of their own
  * (AT_SECURE) are left alone.
  *
@@ -71,6 +72,33 @@ static int by_prctl(int even_if_apart)
 }
 
 /*
+ * With KSMREG_CHILDREN=0 the first program notes its PID there, and one that finds the PID of another
+ * takes back what it inherited, which is quick while it has next to nothing. A program that the
+ * first becomes by exec keeps its PID and stays. The entry exists, so putenv allocates nothing.
+ */
+static int is_child(void)
+{
+	static char entry[] = "KSMREG_CHILDREN=0:-2147483648";
+	const char *children = getenv("KSMREG_CHILDREN");
+	char *digit = entry + sizeof(entry) - 1;
+	unsigned pid = getpid();
+	size_t first;
+
+	if (!children || children[0] != '0')
+		return 0;
+	do
+		*--digit = '0' + pid % 10;
+	while (pid /= 10);
+	*--digit = ':';
+	if (children[1])
+		return strcmp(children + 1, digit) != 0;
+	first = strlen("KSMREG_CHILDREN=0");
+	memmove(entry + first, digit, strlen(digit) + 1);
+	putenv(entry);
+	return 0;
+}
+
+/*
  * Runs as a constructor, or before it at the first call of another object's constructor. What is
  * called before libc knows the environment passes unregistered.
  */
@@ -85,7 +113,9 @@ __attribute__((constructor)) static void decide(void)
 		how = getenv("KSMREG");
 		if (!how)
 			how = "auto";
-		if (!strcmp(how, "prctl"))
+		if (is_child())
+			ksmreg_process(0);
+		else if (!strcmp(how, "prctl"))
 			by_prctl(1);
 		else if (!strcmp(how, "madvise") || (strcmp(how, "off") != 0 && !by_prctl(0)))
 			decision = WRAP;

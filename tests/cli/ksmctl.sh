@@ -390,7 +390,7 @@ check 'run: no command' 2 '' 'run needs a COMMAND' -- "$ctl" run
 check 'run --: no command' 2 '' 'run needs a COMMAND' -- "$ctl" run --
 check 'run: unknown option' 2 '' "x'" -- "$ctl" run -x true
 for v in -v --verbose; do
-	check "run $v says how" 0 '^hello$' '^ksmctl: merging is (on for the whole process|turned on inside)' -- \
+	check "run $v says how" 0 '^hello$' '^ksmctl: by (prctl|preload)' -- \
 		"$ctl" run $v echo hello
 done
 

@@ -137,7 +137,7 @@ musl_preload() {
 lib=$B/libksmreg.so
 preload=$B/libksmreg-preload.so
 ok "libksmreg.so needs nothing beyond the list" needed "$lib" "$needs $at_exit"
-ok "the preload needs nothing beyond the list" needed "$preload" "$needs $at_exit __sbrk getenv"
+ok "the preload needs nothing beyond the list" needed "$preload" "$needs $at_exit __sbrk getenv putenv memmove"
 ok "libksmreg.so exports its map" exported "$lib" libksmreg/ksmreg.map
 ok "the preload exports its map" exported "$preload" libksmreg/preload.map
 ok "every exported symbol has a version" all_versioned "$lib"
