@@ -8,7 +8,7 @@ has_header = $(shell echo '\#include <$(1)>' | $(2) -E - >/dev/null 2>&1 && echo
 WARN_BOTH := -Wall -Wextra
 
 # Allocators that are not installed are left out, and said.
-EXAMPLES := fill fill-arena
+EXAMPLES := fill fill-arena vectors objects
 ifeq ($(call has_header,gperftools/malloc_extension.h,$(CXX) -x c++),yes)
 EXAMPLES += fill-tcmalloc fill-plain-tcmalloc
 else
@@ -45,3 +45,5 @@ $E/fill-tcmalloc: $E/fill-tcmalloc.o libksmreg/adapters/tcmalloc.cc $B/libksmreg
 	$(examplexx) -ltcmalloc_minimal
 $E/fill-plain-%: $(FILL)
 	$(example) -Wl,--no-as-needed $(if $(filter tcmalloc,$*),-ltcmalloc_minimal,-l$*)
+$E/vectors $E/objects: $E/%: libksmreg/examples/%.cc $B/libksmreg.a
+	$(examplexx)
