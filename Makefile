@@ -26,7 +26,7 @@ pkg = $(shell pkg-config --$(1) $(2))
 
 objects = $(patsubst %.c,$O/%.o,$(wildcard $(1)/*.c))
 MAN := $(wildcard docs/*.[1358])
-LIBS := $B/libksmreg.so $B/libksmreg.a $B/libksmreg-preload.so
+LIBS := $B/libksmreg.so $B/libksmreg.a $B/libksmreg-preload.so $B/libksmreg-glibc.so
 
 all: $B/ksmctl $B/ksmstat $(LIBS)
 
@@ -124,7 +124,7 @@ install: all $B/ksmreg.pc
 	install -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(PKGDIR) $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)
 	install -m 755 $B/ksmctl $(DESTDIR)$(SBINDIR)
 	install -m 755 $B/ksmstat $(DESTDIR)$(BINDIR)
-	install -m 644 $B/libksmreg.so.$(SOVERSION) $B/libksmreg.a $B/libksmreg-preload.so $(DESTDIR)$(LIBDIR)
+	install -m 644 $B/libksmreg.so.$(SOVERSION) $(filter-out %/libksmreg.so,$(LIBS)) $(DESTDIR)$(LIBDIR)
 	ln -sf libksmreg.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libksmreg.so
 	install -m 644 libksmreg/ksmreg.h $(DESTDIR)$(INCLUDEDIR)
 	install -m 644 $B/ksmreg.pc $(DESTDIR)$(PKGDIR)
@@ -133,7 +133,7 @@ install: all $B/ksmreg.pc
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 uninstall: # a configuration that was changed stays
 	rm -f $(addprefix $(DESTDIR),$(SBINDIR)/ksmctl $(BINDIR)/ksmstat $(INCLUDEDIR)/ksmreg.h $(PKGDIR)/ksmreg.pc \
-		$(UNITDIR)/ksmctl.service $(foreach l,.so .so.$(SOVERSION) .a -preload.so,$(LIBDIR)/libksmreg$l) \
+		$(UNITDIR)/ksmctl.service $(foreach l,.so .so.$(SOVERSION) .a -preload.so -glibc.so,$(LIBDIR)/libksmreg$l) \
 		$(foreach m,$(MAN),$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m)))
 	! cmp -s docs/ksmctl.conf $(DESTDIR)$(SYSCONFDIR)/ksmctl.conf || rm $(DESTDIR)$(SYSCONFDIR)/ksmctl.conf
 clean:

@@ -15,6 +15,10 @@ $B/libksmreg.a: $(REG_OBJ)
 $B/libksmreg-preload.so: $O/libksmreg/ksmreg-preload.pic.o $(REG_OBJ) libksmreg/preload.map
 	$(SAY) LINK $@
 	$Q$(reg_link)
+$O/libksmreg/adapters/%.pic.o: override CFLAGS += -Ilibksmreg
+$B/libksmreg-glibc.so: $O/libksmreg/adapters/glibc.pic.o $(REG_OBJ) libksmreg/adapters/glibc.map
+	$(SAY) LINK $@
+	$Q$(reg_link)
 $B/ksmreg.pc: libksmreg/ksmreg.pc.in
 	@mkdir -p $(@D)
 	$Qsed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \

@@ -11,13 +11,18 @@ if nm -D -u "$preload" | grep -q '__asan_\|__tsan_'; then
 	finish
 fi
 
-# under HOW COMMAND...: what it prints and how it ends; HOW is "" for without the preload.
+# under HOW COMMAND...: what it prints and how it ends; HOW is "" for without the preload, glibc for the
+# object that stands in front of malloc.
 under()
 {
 	local how=$1
 	shift
 	(
-		[ -z "$how" ] || export LD_PRELOAD=$preload KSMREG=$how
+		case $how in
+		'') ;;
+		glibc) export LD_PRELOAD=${preload%-*}-glibc.so ;;
+		*) export LD_PRELOAD=$preload KSMREG=$how ;;
+		esac
 		timeout 60 "$@" </dev/null 2>&1
 		echo "exit code $?"
 	)
@@ -38,7 +43,7 @@ alike()
 	under '' "$@" >"$work/without"
 	# A program that fails by itself shows nothing.
 	grep -qx 'exit code 0' "$work/without" || problem="fails without the preload: $(tail -n 3 "$work/without")"
-	for how in auto prctl madvise; do
+	for how in auto prctl madvise glibc; do
 		under $how "$@" >"$work/with"
 		cmp -s "$work/without" "$work/with" ||
 			problem+="KSMREG=$how: $(diff "$work/without" "$work/with" | head -n 3)"

@@ -140,6 +140,7 @@ ok "libksmreg.so needs nothing beyond the list" needed "$lib" "$needs $at_exit"
 ok "the preload needs nothing beyond the list" needed "$preload" "$needs $at_exit __sbrk getenv putenv memmove"
 ok "libksmreg.so exports its map" exported "$lib" libksmreg/ksmreg.map
 ok "the preload exports its map" exported "$preload" libksmreg/preload.map
+ok "the object for glibc exports its map" exported "$B/libksmreg-glibc.so" libksmreg/adapters/glibc.map
 ok "every exported symbol has a version" all_versioned "$lib"
 ok "the map is what the header declares" declared
 ok "libksmreg.so depends on libc alone" libc_alone "$lib"
