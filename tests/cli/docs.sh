@@ -110,6 +110,10 @@ cat ksmctl/*.c | tr '\n' ' ' | grep -o 'names\[POLICY_PHASES\] = {[^}]*}' | grep
 sed -n '/^\.Sh THE SERVICE/,/^\.El/s/^\.It Sy \([a-z]*\)$/\1/p' docs/ksmctl.8 >"$work/page"
 same 'ksmctl.8 has the phases' "$work/source" "$work/page" ksmctl/ ksmctl.8
 
+sed -nE 's/^\t\{ "([a-z-]+)", FINDING_.*/\1/p' ksmctl/findings*.c >"$work/source"
+sed -nE 's/^\| ([a-z-]+(, [a-z-]+)*) \|.*/\1/p' docs/NOTHING-MERGES.md | tr -d ' ' | tr , '\n' | grep -vxe id >"$work/page"
+same 'NOTHING-MERGES.md has the findings of doctor' "$work/source" "$work/page" 'findings*.c' NOTHING-MERGES.md
+
 # --- ksmstat
 "$stat" --help >"$work/out"
 verdict "$(too_long)" 'ksmstat --help fits 80 columns'
