@@ -83,7 +83,7 @@ $B/tests/calibrate: $(patsubst %,$O/tests/sim/%.o,calibrate real $(SIM_MODEL)) $
 SIM := $B/tests/test_sim $B/tests/calibrate
 TESTS := $(UNIT) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
 
-.PHONY: all check check-kernels demo deps fixtures help lint asan bench-stat install uninstall clean tests
+.PHONY: all check check-kernels check-long demo deps fixtures help lint asan tsan valgrind bench-stat install uninstall clean tests
 tests: all $(UNIT) $(LIVE) $(SIM) $B/tests/demo $B/tests/job $B/tests/scene examples
 check:
 	@.ci/deps check
@@ -100,12 +100,17 @@ check-kernels: all $B/tests/job
 	@for k in 6.1 6.12 7.x; do echo "# Linux $$k"; B=$B tests/vm/daemon.sh $$k || test $$? -eq 77 || exit 1; done
 fixtures:
 	@for k in 6.1 6.12 7.x; do tests/vm/capture $$k || exit 1; done
+# What is too long for every day: races of fork, tools that watch each access.
+check-long: $B/tests/unit/test_reg_forks
+	@FORKS=10000 B=$B tests/run $<
+tsan valgrind:
+	@B=$B tests/sanitize $(patsubst tsan,thread,$@)
 bench-stat: all
 	@.ci/deps bench
 	@B=$B tests/bench/stat
 help:
-	@echo "all check demo deps install uninstall clean; check-kernels fixtures lint asan;"
-	@echo "bench-control bench-idle bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
+	@echo "all check demo deps install uninstall clean; check-kernels check-long fixtures lint asan tsan valgrind;"
+	@echo "examples bench-control bench-idle bench-reg bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] libksmreg/*/*.[ch] tests/*.h tests/*/*.[ch])
 LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check)
 lint:

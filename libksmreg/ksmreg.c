@@ -33,7 +33,8 @@
 /*
  * The bound on areas. Marking a range inside an area that is not marked makes up to two more. With
  * vm.max_map_count areas (65530 by default) the program's own mmap and munmap fail, so this library
- * never drives it past half of that, however odd the pattern of calls.
+ * makes none past half of that, however odd the pattern of calls; areas that the program makes
+ * itself between two counts are seen by the second.
  *
  * Counting areas means reading /proc/self/maps, about 0.5 us an area, too much for every call. So
  * calls draw on an allowance, and only when it is used up are the areas that really exist counted.

@@ -26,3 +26,16 @@ bench-idle:
 	@.ci/deps build
 	@$(MAKE) --no-print-directory bench-programs
 	$B/tests/bench/idle --seconds $(IDLE_SECONDS) $(BENCH_OPTIONS)
+
+# make bench-reg [QUICK=1] [JSON=FILE]
+$B/tests/bench/reg_micro: $(patsubst %,$O/tests/bench/%.o,reg_micro reg_growth reg_stat) $B/libksmreg.a
+	@mkdir -p $(@D)
+	$Q$(link) -lm -lpthread -ldl
+$B/tests/bench/reg_pairs: $(patsubst %,$O/tests/bench/%.o,reg_pairs reg_stat machine) $(call objects,sysfs)
+	@mkdir -p $(@D)
+	$Q$(link) -lm
+.PHONY: bench-reg
+bench-reg:
+	@.ci/deps build
+	@$(MAKE) -s $(LIBS) $B/tests/bench/reg_micro $B/tests/bench/reg_pairs
+	@B=$B QUICK=$(QUICK) tests/bench/reg $(if $(JSON),--json $(JSON))
