@@ -50,10 +50,25 @@ static bool ksm(const struct entry *e, int64_t *value)
 	return ksm_field(e, PROC_KSM_MERGING);
 }
 
+/* Exact where page frames could be looked at, else as smaps lets it be estimated. */
 static bool saved(const struct entry *e, int64_t *value)
 {
-	*value = (int64_t)e->sum.saved_kib * 1024;
+	*value =
+		e->frames_known ? (int64_t)e->frames.saved_bytes : (int64_t)e->sum.saved_kib * 1024;
 	return !e->smaps_error && e->sum.seen & SEEN(SMAPS_KSM);
+}
+
+static const char *saved_by(const struct entry *e)
+{
+	if (e->smaps_error || !(e->sum.seen & SEEN(SMAPS_KSM)))
+		return NULL;
+	return e->frames_known ? "exact" : "estimated";
+}
+
+static bool self(const struct entry *e, int64_t *value)
+{
+	*value = (int64_t)e->frames.self_pages * sysconf(_SC_PAGESIZE);
+	return !e->smaps_error && e->frames_known;
 }
 
 static bool zero(const struct entry *e, int64_t *value)
@@ -136,6 +151,52 @@ static const char *opted(const struct entry *e)
 	return e->sum.mergeable_areas ? "madvise" : "no";
 }
 
+/* Where a process is: NULL when there is no such thing, as when it is not known. */
+static const char *cgroup(const struct entry *e)
+{
+	return e->place ? e->place->cgroup : NULL;
+}
+
+static const char *unit(const struct entry *e)
+{
+	return e->place ? e->place->unit : NULL;
+}
+
+static const char *container(const struct entry *e)
+{
+	return e->place ? e->place->container : NULL;
+}
+
+static const char *pod(const struct entry *e)
+{
+	return e->place ? e->place->pod : NULL;
+}
+
+static bool processes(const struct entry *e, int64_t *value)
+{
+	(void)e;
+	*value = 1;
+	return true;
+}
+
+/* A sum lacks what could not be read. A kernel that has no ksm_stat is no fault of a process. */
+static bool unreadable(const struct entry *e, int64_t *value)
+{
+	*value = e->smaps_error || (e->ksm_error && e->ksm_error != -ENOENT);
+	return true;
+}
+
+static bool of_machine(const struct entry *e, int64_t *value)
+{
+	(void)e, (void)value;
+	return false;
+}
+
+bool column_is_of_machine(const struct column *column)
+{
+	return column->number == of_machine;
+}
+
 const struct column columns[] = {
 	{ "PID", COLUMN_COUNT, false, "process ID", pid, NULL },
 	{ "PPID", COLUMN_COUNT, false, "parent's process ID", ppid, NULL },
@@ -160,8 +221,12 @@ const struct column columns[] = {
 	{ "KSM", COLUMN_BYTES, false, "mapped merged pages", ksm, NULL },
 	{ "ZERO", COLUMN_BYTES, true, "zero pages merged away; not in RSS, PSS, KSM or SAVED", zero,
 		NULL },
-	{ "SAVED", COLUMN_BYTES, true, "its share of what merging saves (estimated per area)",
-		saved, NULL },
+	{ "SAVED", COLUMN_BYTES, true, "its share of what merging saves; exact for root", saved,
+		NULL },
+	{ "SAVED_BY", COLUMN_TEXT, false, "how SAVED is known: exact or estimated", NULL,
+		saved_by },
+	{ "KSM_SELF", COLUMN_BYTES, true, "memory merged with nothing but itself (root)", self,
+		NULL },
 	{ "PROFIT", COLUMN_BYTES, false, "the kernel's claim for it: merged less bookkeeping",
 		profit, NULL },
 	{ "SCANNED", COLUMN_COUNT, true, "pages that ksmd tracks in it", scanned, NULL },
@@ -172,6 +237,21 @@ const struct column columns[] = {
 	{ "MINFLT", COLUMN_COUNT, true, "minor page faults since its start", minflt, NULL },
 	{ "MAJFLT", COLUMN_COUNT, true, "major page faults since its start", majflt, NULL },
 	{ "COMMAND", COLUMN_TEXT, false, "name of the program", NULL, command },
+	{ "CGROUP", COLUMN_PLACE, false, "control group", NULL, cgroup },
+	{ "UNIT", COLUMN_PLACE, false, "unit of systemd", NULL, unit },
+	{ "CONTAINER", COLUMN_PLACE, false, "container or guest, as RUNTIME:NAME", NULL,
+		container },
+	{ "POD", COLUMN_PLACE, false, "UID of the Kubernetes pod", NULL, pod },
+	{ "PROCS", COLUMN_COUNT, true, "processes", processes, NULL },
+	{ "UNREADABLE", COLUMN_COUNT, true, "of these, processes that could not be read",
+		unreadable, NULL },
+	{ "KERNEL_SAVED", COLUMN_BYTES, false, "--by system: pages_sharing, as bytes", of_machine,
+		NULL },
+	{ "KERNEL_ZERO", COLUMN_BYTES, false, "--by system: ksm_zero_pages, as bytes", of_machine,
+		NULL },
+	{ "KERNEL_PROFIT", COLUMN_BYTES, false, "--by system: general_profit", of_machine, NULL },
+	{ "KSMD_MS", COLUMN_COUNT, false, "--by system: CPU time of ksmd in milliseconds",
+		of_machine, NULL },
 };
 const size_t columns_count = sizeof(columns) / sizeof(*columns);
 
@@ -205,8 +285,10 @@ int column_parse(struct column_choice *choice, const char *list, const char **ba
 	struct column_choice out = { .count = 0 };
 	int err = 0;
 	if (!strcasecmp(list, "all")) {
-		for (size_t i = 0; i < columns_count && !err; i++)
-			err = add_column(&out, &columns[i]);
+		for (size_t i = 0; i < columns_count && !err; i++) {
+			if (!column_is_of_machine(&columns[i]))
+				err = add_column(&out, &columns[i]);
+		}
 		*choice = out;
 		return err;
 	}
@@ -232,21 +314,34 @@ int column_parse(struct column_choice *choice, const char *list, const char **ba
 	return err;
 }
 
+int64_t column_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return !__builtin_add_overflow(a, b, &sum) ? sum : a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+int column_compare_texts(bool reverse, const char *a, const char *b)
+{
+	if (!a || !b)
+		return (a == NULL) - (b == NULL);
+	int order = strcmp(a, b);
+	return reverse ? -order : order;
+}
+
+int column_compare_numbers(bool reverse, const int64_t *a, const int64_t *b)
+{
+	if (!a || !b)
+		return (a == NULL) - (b == NULL);
+	int order = (*a < *b) - (*a > *b);
+	return reverse ? -order : order;
+}
+
 int column_compare(
 	const struct column *column, bool reverse, const struct entry *a, const struct entry *b)
 {
-	int order;
-	if (column->text) {
-		const char *x = column->text(a), *y = column->text(b);
-		if (!x || !y)
-			return (x == NULL) - (y == NULL);
-		order = strcmp(x, y);
-	} else {
-		int64_t x, y;
-		bool x_known = column->number(a, &x), y_known = column->number(b, &y);
-		if (!x_known || !y_known)
-			return y_known - x_known;
-		order = (x < y) - (x > y);
-	}
-	return reverse ? -order : order;
+	if (column->text)
+		return column_compare_texts(reverse, column->text(a), column->text(b));
+	int64_t x, y;
+	return column_compare_numbers(
+		reverse, column->number(a, &x) ? &x : NULL, column->number(b, &y) ? &y : NULL);
 }

@@ -9,7 +9,8 @@
 
 #include "ksmstat/entry.h"
 
-enum column_kind { COLUMN_TEXT, COLUMN_COUNT, COLUMN_BYTES };
+/* COLUMN_PLACE: a text that comes from the control group, and is fit to be shown as it is. */
+enum column_kind { COLUMN_TEXT, COLUMN_PLACE, COLUMN_COUNT, COLUMN_BYTES };
 
 struct column {
 	const char *name;
@@ -27,6 +28,9 @@ extern const size_t columns_count;
 /* Find a column by name, in any case. Returns NULL when there is none. */
 const struct column *column_find(const char *name, size_t len);
 
+/* Columns that no process has, but the machine as a whole: they are there with --by system only. */
+bool column_is_of_machine(const struct column *column);
+
 /* Most columns that one output may have. */
 #define COLUMN_CHOICE_MAX 64
 
@@ -39,13 +43,20 @@ struct column_choice {
 void column_default(struct column_choice *choice);
 
 /*
- * Parse "PID,RSS" (these), "+RSS,PSS" (the default and these) or "all".
+ * Parse "PID,RSS" (these), "+RSS,PSS" (the default and these) or "all" (that
+ * processes have).
  * Returns 0, or -EINVAL with the offending word in *bad, -E2BIG when there are too many.
  */
 int column_parse(struct column_choice *choice, const char *list, const char **bad, size_t *bad_len);
 
+/* a + b, or the largest or smallest number there is. */
+int64_t column_add(int64_t a, int64_t b);
+
 /* Compare by a column: unknown values last; numbers large first, texts in order; `reverse` turns it. */
 int column_compare(
 	const struct column *column, bool reverse, const struct entry *a, const struct entry *b);
+/* The same for two values; NULL is not known. */
+int column_compare_texts(bool reverse, const char *a, const char *b);
+int column_compare_numbers(bool reverse, const int64_t *a, const int64_t *b);
 
 #endif

@@ -3,6 +3,7 @@
 #include "ksmstat/entry.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <stdatomic.h>
@@ -43,8 +44,47 @@ static const char *user_name(uid_t uid)
 	return user->name;
 }
 
-/* Read one process. Returns 0, -ESRCH when it is gone or has no memory of its own. */
-static int read_process(struct entry *entry, const struct proc *proc)
+/* Areas as they come from smaps: summed, and of those with merged pages the frames taken down. */
+struct areas {
+	struct entry *entry;
+	const struct proc *proc;
+	const struct frames *frames; /* NULL when no more are wanted */
+	struct frames_list list;
+	int pagemap_fd;
+};
+
+static int add_area(const struct smaps_area *area, void *data)
+{
+	struct areas *areas = data;
+	if (areas->frames && area->seen & 1U << SMAPS_KSM && area->kib[SMAPS_KSM]) {
+		if (areas->pagemap_fd < 0)
+			areas->pagemap_fd =
+				openat(areas->proc->fd, "pagemap", O_RDONLY | O_CLOEXEC);
+		if (areas->pagemap_fd < 0 ||
+			frames_add(&areas->list, areas->pagemap_fd, area->start, area->end,
+				areas->frames->page_bytes))
+			areas->frames = NULL;
+	}
+	return smaps_add(area, &areas->entry->sum);
+}
+
+static void read_memory(struct entry *entry, const struct proc *proc, const struct frames *frames)
+{
+	struct areas areas = { .entry = entry, .proc = proc, .frames = frames, .pagemap_fd = -1 };
+	entry->smaps_error = smaps_read(proc, add_area, &areas);
+	entry->frames_known = areas.frames && !entry->smaps_error &&
+			      entry->sum.seen & 1U << SMAPS_KSM &&
+			      frames_look_up(frames, &areas.list, &entry->frames) == 0;
+	free(areas.list.frames);
+	if (areas.pagemap_fd >= 0)
+		close(areas.pagemap_fd);
+}
+
+#define NOT_WANTED 1
+
+/* Read one process. Returns 0, NOT_WANTED, -ESRCH when it is gone or has no memory of its own. */
+static int read_process(struct entry *entry, const struct proc *proc,
+	const struct entry_request *request, struct places *places)
 {
 	entry->pid = proc->pid;
 	int err = proc_read_stat(proc, &entry->stat);
@@ -52,8 +92,12 @@ static int read_process(struct entry *entry, const struct proc *proc)
 		return -ESRCH;
 	if (err) /* hidden from us, as under hidepid: it is there, and unreadable */
 		entry->stat.comm[0] = '?';
+	if (!select_wanted(request->selection, proc, err ? NULL : &entry->stat))
+		return NOT_WANTED;
+	if (request->places)
+		entry->place = place_read(places, proc);
 	entry->uid_error = proc_read_uid(proc, &entry->uid);
-	entry->smaps_error = smaps_read(proc, smaps_add, &entry->sum);
+	read_memory(entry, proc, request->frames);
 	if (entry->smaps_error == -ESRCH)
 		return -ESRCH;
 	/* A zombie has no memory any more; whoever waits for it is another matter. */
@@ -66,6 +110,8 @@ static int read_process(struct entry *entry, const struct proc *proc)
 /* The work that the readers share: each takes the next process that none has taken. */
 struct reading {
 	const struct root *root;
+	const struct entry_request *request;
+	struct places *places;
 	struct entry *entries;
 	int *results; /* of read_process, or of opening it */
 	size_t count;
@@ -83,7 +129,8 @@ static void *reader(void *data)
 		reading->results[i] = proc_open(&proc, reading->root, reading->entries[i].pid);
 		if (reading->results[i])
 			continue;
-		reading->results[i] = read_process(&reading->entries[i], &proc);
+		reading->results[i] = read_process(
+			&reading->entries[i], &proc, reading->request, reading->places);
 		proc_close(&proc);
 	}
 }
@@ -92,9 +139,14 @@ static void *reader(void *data)
  * Read the processes whose PIDs are in the list, with as many readers as there are CPUs: the time
  * goes into the kernel's walks over page tables, each under a lock of its own process.
  */
-static int read_entries(struct entry_list *list, const struct root *root)
+static int read_entries(
+	struct entry_list *list, const struct root *root, const struct entry_request *request)
 {
-	struct reading reading = { .root = root, .entries = list->entries, .count = list->count };
+	struct reading reading = { .root = root,
+		.request = request,
+		.places = &list->places,
+		.entries = list->entries,
+		.count = list->count };
 	pthread_t threads[READERS_MAX];
 	size_t started = 0;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -117,7 +169,7 @@ static int read_entries(struct entry_list *list, const struct root *root)
 		struct entry *entry = &list->entries[i];
 		if (reading.results[i] == -ESRCH)
 			list->missing++;
-		else if (reading.results[i])
+		else if (reading.results[i] < 0)
 			err = reading.results[i];
 		if (reading.results[i])
 			continue;
@@ -144,7 +196,8 @@ static int append(struct entry_list *list, pid_t pid)
 	return 0;
 }
 
-int entry_read_all(struct entry_list *list, const struct root *root)
+/* Take down the PIDs of all processes. */
+static int list_all(struct entry_list *list, const struct root *root)
 {
 	struct proc_walk walk;
 	struct proc proc;
@@ -158,26 +211,29 @@ int entry_read_all(struct entry_list *list, const struct root *root)
 			break;
 	}
 	proc_walk_close(&walk);
-	if (!err)
-		err = read_entries(list, root);
-	list->missing = 0; /* nobody asked for those that went away meanwhile */
 	return err;
 }
 
-int entry_read_pids(
-	struct entry_list *list, const struct root *root, const pid_t *pids, size_t count)
+int entry_read(
+	struct entry_list *list, const struct root *root, const struct entry_request *request)
 {
-	for (size_t i = 0; i < count; i++) {
-		int err = append(list, pids[i]);
-		if (err)
-			return err;
-	}
-	return read_entries(list, root);
+	const struct selection *selection = request->selection;
+	*list = (struct entry_list){ 0 };
+	places_init(&list->places);
+	int err = selection->pid_count ? 0 : list_all(list, root);
+	for (size_t i = 0; i < selection->pid_count && !err; i++)
+		err = append(list, selection->pids[i]);
+	if (!err)
+		err = read_entries(list, root, request);
+	if (!selection->pid_count)
+		list->missing = 0; /* nobody asked for those that went away meanwhile */
+	return err;
 }
 
 void entry_free(struct entry_list *list)
 {
 	free(list->entries);
+	places_free(&list->places);
 	memset(list, 0, sizeof(*list));
 	while (users) {
 		struct user *next = users->next;

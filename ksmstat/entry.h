@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ksmstat/place.h"
+#include "ksmstat/select.h"
+#include "sysfs/frames.h"
 #include "sysfs/proc.h"
 #include "sysfs/smaps.h"
 
@@ -14,9 +17,13 @@ struct entry {
 	struct proc_stat stat;
 	int uid_error; /* 0: uid holds */
 	uid_t uid;
+	const struct place
+		*place;	  /* NULL: not known, or not asked for; lives as long as the list */
 	const char *user; /* name, or the number where there is none; lives as long as the list */
 	int smaps_error;  /* 0: sum holds; else -errno and nothing of it does */
 	struct smaps_sum sum;
+	bool frames_known; /* frames holds, and with it the exact saving */
+	struct frames_sum frames;
 	int ksm_error; /* 0: ksm holds, its `present` bits saying what of it */
 	struct proc_ksm ksm;
 };
@@ -26,14 +33,22 @@ struct entry_list {
 	size_t count, room;
 	size_t unreadable; /* entries of which smaps could not be read */
 	size_t missing;	   /* asked for by PID, and not there */
+	struct places places;
 };
 
-/* Read all processes, without kernel threads. Returns 0 or -errno; free with entry_free in any case. */
-int entry_read_all(struct entry_list *list, const struct root *root);
+/* What is read. */
+struct entry_request {
+	const struct selection *selection;
+	bool places;		     /* also where each process is */
+	const struct frames *frames; /* to look at page frames; NULL where that cannot be */
+};
 
-/* Read these processes. One that is not there counts as missing. Returns 0 or -errno. */
-int entry_read_pids(
-	struct entry_list *list, const struct root *root, const pid_t *pids, size_t count);
+/*
+ * Read the processes that are meant, without kernel threads. One that is named by PID and not there
+ * counts as missing. *list may be anything; returns 0 or -errno; free with entry_free in any case.
+ */
+int entry_read(
+	struct entry_list *list, const struct root *root, const struct entry_request *request);
 
 void entry_free(struct entry_list *list);
 

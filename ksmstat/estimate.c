@@ -1,205 +1,205 @@
-/* What merging would save, found by hashing the resident pages of processes. */
+/* ksmstat --estimate: what merging would save, found by hashing the resident pages of processes. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ksmstat/estimate.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdbool.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
-#include "ksmstat/text.h"
-#include "sysfs/proc.h"
-#include "sysfs/smaps.h"
+#include "ksmstat/estimate_sum.h"
+#include "sysfs/ksm.h"
+#include "sysfs/ksmd.h"
 
-#define PAGES_AT_ONCE 256
-/* Bits of a pagemap entry: Documentation/admin-guide/mm/pagemap.rst. */
-#define PAGEMAP_PRESENT (1ULL << 63)
-#define PAGEMAP_FILE (1ULL << 61)
+/* The kernel's default of max_page_sharing. */
+#define MAX_PAGE_SHARING 256
+/* What a page costs ksmd on an ordinary machine. */
+#define PAGE_NS 2000
+/* Fewer scanned pages than these tell more of the rest of ksmd's life than of pages. */
+#define PAGES_MEASURED 100000
 
-/* Contents met so far: an open-addressed set of 128-bit hashes; all-zero marks a free slot. */
-struct hash_set {
-	XXH128_hash_t *slots;
-	size_t size, used; /* size is a power of two */
-};
+static atomic_bool stop;
 
-struct reader {
-	struct estimate *estimate;
-	struct hash_set seen;
-	XXH128_hash_t zero;
-	size_t page_bytes;
-	int mem_fd, pagemap_fd;
-	char *buffer; /* PAGES_AT_ONCE pages */
-};
-
-static bool is_free(XXH128_hash_t hash)
+static void on_interrupt(int signal_number)
 {
-	return hash.low64 == 0 && hash.high64 == 0;
+	(void)signal_number;
+	atomic_store(&stop, true);
 }
 
-static bool insert(struct hash_set *set, XXH128_hash_t hash)
+/* The first Ctrl-C asks for the result so far, the second ends the program. */
+static void catch_interrupt(void)
 {
-	size_t at = hash.low64 & (set->size - 1);
-	while (!is_free(set->slots[at])) {
-		if (XXH128_isEqual(set->slots[at], hash))
-			return false;
-		at = (at + 1) & (set->size - 1);
-	}
-	set->slots[at] = hash;
-	set->used++;
-	return true;
+	struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND };
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGINT, &action, NULL);
 }
 
-static int grow(struct hash_set *set)
+/* How this kernel is set to merge, and what its pages have cost. */
+static struct class_rules read_kernel(struct estimate *estimate, const struct root *root)
 {
-	struct hash_set bigger = { .size = set->size ? set->size * 2 : 1 << 16 };
-	bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
-	if (!bigger.slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < set->size; i++) {
-		if (!is_free(set->slots[i]))
-			insert(&bigger, set->slots[i]);
-	}
-	free(set->slots);
-	*set = bigger;
-	return 0;
-}
+	struct class_rules rules = { .max_page_sharing = MAX_PAGE_SHARING };
+	struct ksm ksm;
+	struct ksmd ksmd;
+	int64_t value, scanned = 0;
+	uint64_t cpu_ns = 0;
 
-static int count_page(struct reader *reader, const char *page)
-{
-	XXH128_hash_t hash = XXH3_128bits(page, reader->page_bytes);
-	reader->estimate->pages++;
-	if (XXH128_isEqual(hash, reader->zero)) {
-		reader->estimate->zero_pages++;
-		return 0;
-	}
-	if (reader->seen.used * 4 >= reader->seen.size * 3) {
-		int err = grow(&reader->seen);
-		if (err)
-			return err;
-	}
-	if (!insert(&reader->seen, hash))
-		reader->estimate->equal_pages++;
-	return 0;
-}
-
-/* Read `count` neighbouring pages at `address`; what has gone away meanwhile is passed over. */
-static int count_run(struct reader *reader, uint64_t address, size_t count)
-{
-	ssize_t len =
-		pread(reader->mem_fd, reader->buffer, count * reader->page_bytes, (off_t)address);
-	for (ssize_t at = 0; at + (ssize_t)reader->page_bytes <= len;
-		at += (ssize_t)reader->page_bytes) {
-		int err = count_page(reader, reader->buffer + at);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-/* ksmd merges anonymous pages only; those of a private file mapping after they were written. */
-static int visit(const struct smaps_area *area, void *data)
-{
-	struct reader *reader = data;
-	uint64_t entries[PAGES_AT_ONCE];
-	uint64_t page = area->start / reader->page_bytes, last = area->end / reader->page_bytes;
-
-	if (area->bits & SMAPS_MAYSHARE ||
-		((area->seen & 1u << SMAPS_ANONYMOUS) && area->kib[SMAPS_ANONYMOUS] == 0))
-		return 0;
-	while (page < last) {
-		size_t want = last - page < PAGES_AT_ONCE ? (size_t)(last - page) : PAGES_AT_ONCE;
-		ssize_t len = pread(reader->pagemap_fd, entries, want * sizeof(*entries),
-			(off_t)(page * sizeof(*entries)));
-		if (len < (ssize_t)sizeof(*entries))
-			return 0;
-		size_t got = (size_t)len / sizeof(*entries);
-		for (size_t i = 0; i < got;) {
-			size_t run = 0;
-			while (i + run < got &&
-				(entries[i + run] & (PAGEMAP_PRESENT | PAGEMAP_FILE)) ==
-					PAGEMAP_PRESENT)
-				run++;
-			int err = run ? count_run(reader, (page + i) * reader->page_bytes, run) : 0;
-			if (err)
-				return err;
-			i += run + 1;
+	estimate->page_ns = PAGE_NS;
+	if (ksm_open(&ksm, root))
+		return rules;
+	if (!ksm_get(&ksm, KSM_MAX_PAGE_SHARING, &value) && value >= 2)
+		rules.max_page_sharing = (uint64_t)value;
+	if (!ksm_get(&ksm, KSM_USE_ZERO_PAGES, &value))
+		rules.zero_pages = value == 1;
+	if (!ksm_get(&ksm, KSM_MERGE_ACROSS_NODES, &value) && value == 0)
+		error("merge_across_nodes is 0: pages of different NUMA nodes will not merge, "
+		      "which is not estimated");
+	if (!ksm_get(&ksm, KSM_PAGES_SCANNED, &scanned) && scanned >= PAGES_MEASURED &&
+		!ksmd_open(&ksmd, root)) {
+		if (!ksmd_cpu_ns(&ksmd, &cpu_ns) && cpu_ns / (uint64_t)scanned) {
+			estimate->page_ns = cpu_ns / (uint64_t)scanned;
+			estimate->page_ns_measured = true;
 		}
-		page += got;
+		ksmd_close(&ksmd);
 	}
-	return 0;
+	ksm_close(&ksm);
+	return rules;
 }
 
-static int read_process(struct reader *reader, const struct root *root, pid_t pid)
+static void settle(const struct estimate *estimate)
 {
-	struct proc proc;
-	int err = proc_open(&proc, root, pid);
+	uint64_t end = progress_now_ns() + estimate->settle_ms * UINT64_C(1000000);
+	bool told = isatty(STDERR_FILENO) == 1;
+	if (told)
+		fprintf(stderr, "\rwaiting %.1f s to look again\033[K", estimate->settle_ms / 1e3);
+	for (uint64_t now; !atomic_load(&stop) && (now = progress_now_ns()) < end;) {
+		uint64_t left = end - now < 50000000 ? end - now : 50000000;
+		struct timespec pause = { 0, (long)left };
+		nanosleep(&pause, NULL);
+	}
+	if (told)
+		fputs("\r\033[K", stderr);
+}
+
+static int read_pages(struct estimate *estimate, const struct root *root)
+{
+	struct reading *reading = &estimate->reading;
+	int err = page_store_make(&estimate->store, &estimate->plan, estimate->settle_ms > 0);
 	if (err)
 		return err;
-	reader->mem_fd = openat(proc.fd, "mem", O_RDONLY | O_CLOEXEC);
-	reader->pagemap_fd = openat(proc.fd, "pagemap", O_RDONLY | O_CLOEXEC);
-	if (reader->mem_fd < 0 || reader->pagemap_fd < 0)
-		err = -EACCES;
-	else
-		err = smaps_read(&proc, visit, reader);
-	if (reader->mem_fd >= 0)
-		close(reader->mem_fd);
-	if (reader->pagemap_fd >= 0)
-		close(reader->pagemap_fd);
-	proc_close(&proc);
+	reading->root = root;
+	reading->plan = &estimate->plan;
+	reading->store = &estimate->store;
+	reading->page_bytes = estimate->page_bytes;
+	reading->stop = &stop;
+	err = read_first(reading);
+	if (!err && estimate->settle_ms && !atomic_load(&stop)) {
+		settle(estimate);
+		err = read_second(reading);
+	}
+	estimate->partial = atomic_load(&stop) || reading->first_partial;
 	return err;
 }
 
-int estimate_read(
-	struct estimate *estimate, const struct root *root, const pid_t *pids, size_t count)
+static void count_processes(struct estimate *estimate)
 {
-	struct reader reader = { .estimate = estimate,
-		.page_bytes = (size_t)sysconf(_SC_PAGESIZE) };
-	memset(estimate, 0, sizeof(*estimate));
-	reader.buffer = calloc(PAGES_AT_ONCE, reader.page_bytes);
-	int err = reader.buffer ? grow(&reader.seen) : -ENOMEM;
+	const struct plan *plan = &estimate->plan;
+	estimate->unreadable = plan->unreadable;
+	for (size_t i = 0; i < plan->process_count; i++) {
+		int err = atomic_load(&plan->processes[i].error);
+		estimate->processes += !err;
+		estimate->gone += err == -ESRCH;
+		estimate->unreadable += err && err != -ESRCH;
+		estimate->groups[plan->processes[i].group].processes -= err != 0;
+	}
+}
+
+/* Everything between the plan and the output. Returns 0 or -errno. */
+static int find_out(
+	struct estimate *estimate, const struct options *options, const struct root *root)
+{
+	estimate->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	estimate->settle_ms = options->settle_ms;
+	const struct plan_request request = {
+		.selection = &options->selection,
+		.places = options->by == GROUP_CGROUP || options->by == GROUP_UNIT ||
+			  options->by == GROUP_CONTAINER || options->by == GROUP_POD,
+	};
+	int err = plan_make(&estimate->plan, &request, root, estimate->page_bytes);
 	if (!err)
-		reader.zero = XXH3_128bits(reader.buffer, reader.page_bytes);
-	for (size_t i = 0; i < count && !err; i++) {
-		err = read_process(&reader, root, pids[i]);
-		if (err && err != -ENOMEM) {
-			estimate->unreadable++;
-			err = 0;
-		} else {
-			estimate->processes++;
-		}
-	}
-	free(reader.seen.slots);
-	free(reader.buffer);
+		err = estimate_group(estimate, options->by);
+	if (!err)
+		err = read_pages(estimate, root);
+	if (err)
+		return err;
+	struct class_rules rules = read_kernel(estimate, root);
+	err = sum_pages(&estimate->sums, &estimate->store, &estimate->plan, estimate->group_count,
+		&rules, options->top_pages, estimate->reading.first.threads);
+	count_processes(estimate);
+	estimate->own_bytes =
+		estimate->sums.total.pages * sizeof(struct page) + estimate->store.seen_size / 4;
 	return err;
 }
 
-int estimate_print(const struct root *root, const pid_t *pids, size_t count)
+int64_t estimate_saved_pages(const struct estimate *estimate)
 {
-	struct estimate estimate;
-	char total[16], equal[16], zero[16];
-	int64_t page_bytes = sysconf(_SC_PAGESIZE);
+	const struct class_sums *sums = &estimate->sums;
+	return sums->saved + (sums->rules.zero_pages ? sums->zero_saved_all : sums->zero_saved);
+}
 
-	int err = estimate_read(&estimate, root, pids, count);
-	if (err) {
-		fprintf(stderr, "ksmstat: cannot estimate: %s\n", strerror(-err));
-		return 1;
+uint64_t estimate_scanned_pages(const struct estimate *estimate)
+{
+	return estimate->sums.total.pages;
+}
+
+double estimate_rate(const struct estimate *estimate)
+{
+	const struct read_cost *cost = &estimate->reading.first;
+	return cost->wall_ns ? (double)cost->bytes * 1e9 / (double)cost->wall_ns : 0;
+}
+
+static int exit_code(const struct estimate *estimate, const struct options *options)
+{
+	size_t missing = estimate->plan.missing + estimate->gone;
+	if (missing && select_any(&options->selection))
+		error("%zu of the processes asked for %s not there", missing,
+			missing == 1 ? "is" : "are");
+	if (estimate->unreadable)
+		error("%zu of %zu processes could not be read%s", estimate->unreadable,
+			estimate->processes + estimate->unreadable,
+			geteuid() ? "; as root more can be" : "");
+	if (atomic_load(&estimate->reading.out_of_room))
+		error("processes grew so much meanwhile that not all of them was read");
+	if (atomic_load(&stop))
+		return STAT_INTERRUPTED;
+	if (!select_any(&options->selection))
+		return STAT_OK;
+	if (estimate->processes && !estimate->unreadable && !missing)
+		return STAT_OK;
+	return estimate->processes ? STAT_SOME_FOUND : STAT_NONE_FOUND;
+}
+
+int estimate(const struct options *options, const struct root *root)
+{
+	struct estimate estimate = { 0 };
+
+	if (root->foreign) {
+		error("--estimate reads the memory of running processes, not of a tree of --root");
+		return STAT_USAGE;
 	}
-	if (estimate.processes) {
-		printf("%zu processes with %s of private memory: merging would save %s",
-			estimate.processes,
-			text_size((int64_t)estimate.pages * page_bytes, total, sizeof(total)),
-			text_size(
-				(int64_t)estimate.equal_pages * page_bytes, equal, sizeof(equal)));
-		printf(", and %s more by use_zero_pages=1\n",
-			text_size((int64_t)estimate.zero_pages * page_bytes, zero, sizeof(zero)));
-	}
-	if (estimate.unreadable)
-		fprintf(stderr, "ksmstat: %zu of %zu processes could not be read\n",
-			estimate.unreadable, count);
-	return !estimate.unreadable ? 0 : estimate.processes ? 64 : 32;
+	catch_interrupt();
+	int err = find_out(&estimate, options, root);
+	if (!err && (estimate.processes || options->print.form == PRINT_JSON))
+		err = options->print.form == PRINT_JSON ? estimate_json(&estimate)
+							: estimate_print(&estimate, options);
+	if (err)
+		error("cannot estimate: %s", strerror(-err));
+	int code = err ? STAT_FAILED : exit_code(&estimate, options);
+	class_sums_free(&estimate.sums);
+	page_store_free(&estimate.store);
+	plan_free(&estimate.plan);
+	estimate_group_free(&estimate);
+	return code;
 }

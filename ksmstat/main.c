@@ -15,7 +15,7 @@ static int run(const struct options *options, const struct root *root)
 {
 	switch (options->mode) {
 	case MODE_ESTIMATE:
-		return estimate_print(root, options->pids, options->pid_count);
+		return estimate(options, root);
 	default:
 		return report(options, root);
 	}
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	int code = options_parse(&options, argc, argv);
 	if (code < 0) {
-		privilege_drop();
+		privilege_drop(options.mode == MODE_ESTIMATE || options.mode == MODE_REPORT);
 		int err = root_open(&root, options.prefix);
 		if (err) {
 			error("cannot open %s: %s", options.prefix ? options.prefix : "/",

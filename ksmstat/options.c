@@ -29,8 +29,13 @@ static int usage(void)
 	return STAT_USAGE;
 }
 
+/* Of --estimate. */
+#define SETTLE_DEFAULT_MS 2000
+#define SETTLE_MAX_S 86400
+#define TOP_PAGES_MAX 1000
+
 /* Of the options without a letter. */
-enum { OPT_SORT = 256, OPT_CLASSIC, OPT_ESTIMATE, OPT_ROOT };
+enum { OPT_SORT = 256, OPT_CLASSIC, OPT_ESTIMATE, OPT_SETTLE, OPT_TOP_PAGES, OPT_ROOT, OPT_BY };
 
 static const struct {
 	int key; /* its letter, or a number above them */
@@ -39,8 +44,13 @@ static const struct {
 	const char *help;     /* a newline in it goes on below */
 } table[] = {
 	{ 'p', "pid", "PID,...", "these processes only" },
+	{ 'c', "comm", "NAME,...", "processes of these names, or patterns like 'py*'" },
+	{ 'u', "user", "USER,...", "processes of these users, by name or number" },
+	{ 'g', "cgroup", "PATH", "processes in this control group, or below it" },
 	{ 'o', "output", "LIST", "columns; +LIST adds to the default, 'all' shows all" },
 	{ OPT_SORT, "sort", "COLUMN", "sort by it, numbers large first; -COLUMN turns it round" },
+	{ OPT_BY, "by", "GROUP", "per program, user, cgroup, unit, container, pod, system" },
+	{ 'T', "tree", NULL, "--by cgroup, as a tree with the sums of all below" },
 	{ 't', "total", NULL, "a last line with totals of the columns that add up" },
 	{ 'b', "bytes", NULL, "sizes in bytes" },
 	{ 'n', "noheadings", NULL, "no line of headings" },
@@ -48,7 +58,9 @@ static const struct {
 	{ 'r', "raw", NULL, "raw, blank between fields" },
 	{ 'P', "pairs", NULL, "KEY=\"value\" pairs" },
 	{ OPT_CLASSIC, "classic", NULL, "name(pid) code:(p=.., s=..) data:(p=.., s=..) total=.." },
-	{ OPT_ESTIMATE, "estimate", NULL, "what merging would save in the processes of -p" },
+	{ OPT_ESTIMATE, "estimate", NULL, "what merging would save, from the pages themselves" },
+	{ OPT_SETTLE, "settle", "SECONDS", "--estimate: look again after so long (2); 0: once" },
+	{ OPT_TOP_PAGES, "top-pages", "N", "--estimate: the N contents that repeat most" },
 	{ OPT_ROOT, "root", "DIR", "read /proc below DIR" },
 	{ 'h', "help", NULL, "this help" },
 	{ 'V', "version", NULL, "the version" },
@@ -72,9 +84,9 @@ static void print_help(void)
 	}
 	fputs("\nColumns:\n", stdout);
 	for (size_t i = 0; i < columns_count; i++)
-		printf("  %-10s %s\n", columns[i].name, columns[i].help);
+		printf("  %-13s %s\n", columns[i].name, columns[i].help);
 	fputs("\nExit codes: 0 shown, 1 failed, 2 wrong arguments, 32 none and 64 only some\n"
-	      "of the processes of -p found and readable. More in ksmstat(8).\n",
+	      "of the processes asked for found and readable. More in ksmstat(8).\n",
 		stdout);
 }
 
@@ -91,39 +103,71 @@ static int bad_option(int result, char **argv)
 	return usage();
 }
 
-/* "1,2,3", added to the list. Returns an exit code after telling what is wrong, or -1 to go on. */
-static int parse_pids(struct options *options, const char *list)
+/* What -p, -c, -u or -g says. Returns an exit code after telling what is wrong, or -1 to go on. */
+static int parse_selection(struct options *options, int c, const char *list)
 {
-	for (;;) {
-		size_t len = strcspn(list, ",");
-		int64_t pid;
-		if (file_parse_i64(list, len, &pid) || pid < 1 || pid > INT_MAX) {
-			error("'%.*s' is not a process ID", (int)len, list);
-			return usage();
-		}
-		pid_t *pids = reallocarray(options->pids, options->pid_count + 1, sizeof(*pids));
-		if (!pids) {
-			error("out of memory");
-			return STAT_FAILED;
-		}
-		options->pids = pids;
-		options->pids[options->pid_count++] = (pid_t)pid;
-		if (!list[len])
-			return -1;
-		list += len + 1;
+	struct selection *selection = &options->selection;
+	const char *bad = list;
+	size_t len = strlen(list);
+	int err = c == 'p'   ? select_add_pids(selection, list, &bad, &len)
+		  : c == 'c' ? select_add_comms(selection, list, &bad, &len)
+		  : c == 'u' ? select_add_users(selection, list, &bad, &len)
+			     : select_add_cgroup(selection, list);
+	if (!err)
+		return -1;
+	if (err == -ENOMEM) {
+		error("out of memory");
+		return STAT_FAILED;
 	}
+	error("'%.*s' is not a %s", (int)len, bad,
+		c == 'p'   ? "process ID"
+		: c == 'c' ? "name of a program"
+		: c == 'u' ? "user known here"
+			   : "path of a control group");
+	return usage();
 }
 
-static int parse_columns(struct options *options, const char *list)
+/* Returns an exit code after telling why a column cannot be had, or -1 to go on. */
+static int check_column(const struct options *options, const struct column *column)
 {
-	const char *bad;
+	const char *refusal = group_refusal(options->by, column);
+	if (!refusal)
+		return -1;
+	error("column %s %s", column->name, refusal);
+	return usage();
+}
+
+/* What is shown depends on the groups; so this is the last to be looked at. */
+static int parse_columns(struct options *options)
+{
+	struct column_choice *choice = &options->print.columns;
+	const char *bad, *list = options->columns;
 	size_t bad_len;
-	int err = column_parse(&options->print.columns, list, &bad, &bad_len);
+	int err = 0, code = check_column(options, options->sort);
+	if (code >= 0)
+		return code;
+	if (options->by)
+		err = group_columns(options->by, choice, list, &bad, &bad_len);
+	else if (list)
+		err = column_parse(choice, list, &bad, &bad_len);
 	if (err == -E2BIG)
 		error("more than %d columns", COLUMN_CHOICE_MAX);
 	else if (err)
 		error("unknown column '%.*s'", (int)bad_len, bad);
-	return err ? usage() : -1;
+	if (err)
+		return usage();
+	for (size_t i = 0; i < choice->count && code < 0; i++)
+		code = check_column(options, choice->column[i]);
+	return code;
+}
+
+static int parse_by(struct options *options, const char *word)
+{
+	options->by = group_parse(word);
+	if (options->by)
+		return -1;
+	error("--by wants one of " GROUP_WORDS ", not '%s'", word);
+	return usage();
 }
 
 static int parse_sort(struct options *options, const char *name)
@@ -138,14 +182,47 @@ static int parse_sort(struct options *options, const char *name)
 	return usage();
 }
 
+/* Seconds, with a fraction or without. */
+static int parse_settle(struct options *options, const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+	if (*text < '0' || *text > '9' || *end || !(seconds <= SETTLE_MAX_S)) {
+		error("--settle wants seconds, from 0 to %d, not '%s'", SETTLE_MAX_S, text);
+		return usage();
+	}
+	options->settle_ms = (unsigned)(seconds * 1000 + 0.5);
+	return -1;
+}
+
+static int parse_top_pages(struct options *options, const char *text)
+{
+	int64_t count;
+	if (file_parse_i64(text, strlen(text), &count) || count < 1 || count > TOP_PAGES_MAX) {
+		error("--top-pages wants a number from 1 to %d, not '%s'", TOP_PAGES_MAX, text);
+		return usage();
+	}
+	options->top_pages = (size_t)count;
+	return -1;
+}
+
 /* Returns an exit code, or -1 to go on. */
 static int parse_option(struct options *options, int c, char **argv)
 {
 	switch (c) {
 	case 'p':
-		return parse_pids(options, optarg);
+	case 'c':
+	case 'u':
+	case 'g':
+		return parse_selection(options, c, optarg);
 	case 'o':
-		return parse_columns(options, optarg);
+		options->columns = optarg;
+		break;
+	case OPT_BY:
+		return parse_by(options, optarg);
+	case 'T':
+		options->tree = true;
+		break;
 	case OPT_SORT:
 		return parse_sort(options, optarg);
 	case 't':
@@ -172,6 +249,10 @@ static int parse_option(struct options *options, int c, char **argv)
 	case OPT_ESTIMATE:
 		options->mode = MODE_ESTIMATE;
 		break;
+	case OPT_SETTLE:
+		return parse_settle(options, optarg);
+	case OPT_TOP_PAGES:
+		return parse_top_pages(options, optarg);
 	case OPT_ROOT:
 		options->prefix = optarg;
 		break;
@@ -188,13 +269,25 @@ static int parse_option(struct options *options, int c, char **argv)
 }
 
 /* What only the whole command line tells. Returns an exit code, or -1 to go on. */
-static int check_together(const struct options *options)
+static int check_together(struct options *options)
 {
-	if (options->mode == MODE_ESTIMATE && !options->pid_count) {
-		error("--estimate needs the processes to read: -p PID,...");
+	enum print_form form = options->print.form;
+	if (options->mode == MODE_ESTIMATE && form != PRINT_TABLE && form != PRINT_JSON) {
+		error("--estimate prints tables or JSON, not -r or -P");
 		return usage();
 	}
-	return -1;
+	if (options->tree && !options->by)
+		options->by = GROUP_CGROUP;
+	if (options->tree && options->by != GROUP_CGROUP) {
+		error("--tree is of control groups: it goes with --by cgroup alone");
+		return usage();
+	}
+	if (options->mode == MODE_ESTIMATE ? options->tree
+					   : options->by && options->mode != MODE_REPORT) {
+		error("--by and --tree are of the report alone; --by is of --estimate too");
+		return usage();
+	}
+	return parse_columns(options);
 }
 
 int options_parse(struct options *options, int argc, char **argv)
@@ -212,6 +305,7 @@ int options_parse(struct options *options, int argc, char **argv)
 			letters[at++] = ':';
 	}
 	column_default(&options->print.columns);
+	options->settle_ms = SETTLE_DEFAULT_MS;
 	options->sort = column_find("SAVED", 5);
 	opterr = 0; /* bad_option says it */
 	for (int c; (c = getopt_long(argc, argv, letters, long_options, NULL)) != -1;) {
@@ -228,5 +322,5 @@ int options_parse(struct options *options, int argc, char **argv)
 
 void options_free(struct options *options)
 {
-	free(options->pids);
+	select_free(&options->selection);
 }

@@ -8,7 +8,9 @@
 #include <sys/types.h>
 
 #include "ksmstat/column.h"
+#include "ksmstat/group.h"
 #include "ksmstat/print.h"
+#include "ksmstat/select.h"
 
 /* Exit codes, as the manual page documents them; the last two as in util-linux. */
 enum {
@@ -17,6 +19,7 @@ enum {
 	STAT_USAGE = 2,
 	STAT_NONE_FOUND = 32,
 	STAT_SOME_FOUND = 64,
+	STAT_INTERRUPTED = 130, /* --estimate: the result so far, after a SIGINT */
 };
 
 /* What is done; without one of the others it is the report. */
@@ -28,8 +31,12 @@ struct options {
 	struct print_options print;
 	const struct column *sort;
 	bool sort_reverse;
-	pid_t *pids;
-	size_t pid_count;
+	struct selection selection;
+	enum group_by by; /* GROUP_NONE: a row for each process */
+	bool tree;
+	const char *columns; /* as asked for, NULL for the default: print.columns has them */
+	unsigned settle_ms;  /* --estimate: between its two looks; 0 for one look */
+	size_t top_pages;    /* --estimate: contents to show */
 };
 
 /*

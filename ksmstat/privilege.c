@@ -6,12 +6,13 @@
 #include <sys/capability.h>
 #include <sys/prctl.h>
 
-void privilege_drop(void)
+void privilege_drop(bool frames)
 {
-	static const cap_value_t needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH };
+	static const cap_value_t needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_SYS_ADMIN };
+	size_t count = sizeof(needed) / sizeof(*needed) - !frames;
 	cap_t now = cap_get_proc(), less = cap_init();
 
-	for (size_t i = 0; now && less && i < sizeof(needed) / sizeof(*needed); i++) {
+	for (size_t i = 0; now && less && i < count; i++) {
 		cap_flag_value_t have = CAP_CLEAR;
 		cap_get_flag(now, needed[i], CAP_PERMITTED, &have);
 		if (have == CAP_SET) {

@@ -23,29 +23,67 @@ static int found_code(const struct options *options, const struct entry_list *li
 	if (list->missing)
 		error("%zu of the processes asked for %s not there", list->missing,
 			list->missing == 1 ? "is" : "are");
-	if (!options->pid_count || (!list->missing && !list->unreadable))
+	if (!select_any(&options->selection))
+		return STAT_OK;
+	if (list->count && !list->missing && !list->unreadable)
 		return STAT_OK;
 	return list->count > list->unreadable ? STAT_SOME_FOUND : STAT_NONE_FOUND;
 }
 
+/* The control group is one more file of each process: read where it is needed. */
+static bool needs_places(const struct options *options)
+{
+	bool needs =
+		(options->by && options->by != GROUP_SYSTEM) || options->sort->kind == COLUMN_PLACE;
+	for (size_t i = 0; i < options->print.columns.count; i++)
+		needs |= options->print.columns.column[i]->kind == COLUMN_PLACE;
+	return needs;
+}
+
+static int print_groups(
+	const struct options *options, const struct entry_list *list, const struct root *root)
+{
+	const struct group_order order = { options->sort, options->sort_reverse };
+	struct print_options print = options->print;
+	struct group_list groups;
+	int err = options->tree ? group_make_tree(&groups, list, &order, print.form != PRINT_TABLE)
+				: group_make(&groups, options->by, list, &order);
+	if (!err && options->by == GROUP_SYSTEM) {
+		group_add_machine(&groups.groups[0], root);
+		print.total = false; /* the one row is the total */
+	}
+	if (!err)
+		err = group_print(&groups, options->by, options->tree, &print);
+	group_free(&groups);
+	return err;
+}
+
 int report(const struct options *options, const struct root *root)
 {
-	struct entry_list list = { 0 };
-	int err = options->pid_count
-			  ? entry_read_pids(&list, root, options->pids, options->pid_count)
-			  : entry_read_all(&list, root);
+	struct frames frames;
+	bool exact = frames_open(&frames, root) == 0;
+	const struct entry_request request = {
+		.selection = &options->selection,
+		.places = needs_places(options),
+		.frames = exact ? &frames : NULL,
+	};
+	struct entry_list list;
+	int err = entry_read(&list, root, &request);
+	frames_close(&frames);
 	if (err) {
 		error("cannot read /proc: %s", strerror(-err));
 		entry_free(&list);
 		return STAT_FAILED;
 	}
 	sort_options = options;
-	if (options->sort && list.count)
+	if (!options->by && list.count)
 		qsort(list.entries, list.count, sizeof(*list.entries), compare_entries);
 	if (options->mode == MODE_CLASSIC)
 		print_classic(&list);
+	else if (options->by)
+		err = print_groups(options, &list, root);
 	else
-		err = print_entries(&list, &options->print, options->pid_count > 0);
+		err = print_entries(&list, &options->print, select_any(&options->selection));
 	if (err)
 		error("cannot make the table: %s", strerror(-err));
 	if (list.unreadable)

@@ -51,7 +51,7 @@ also='too_long' check 'help in 80 columns' 0 '^Usage: ksmstat ' '' -- "$stat" --
 check 'help, short' 0 '^Usage: ksmstat ' '' -- "$stat" -h
 check 'version' 0 '^ksmstat [0-9]+\.[0-9]+\.[0-9]+$' '' -- "$stat" --version
 check 'version, short' 0 '^ksmstat [0-9]' '' -- "$stat" -V
-also='sed -n "s/^  \([A-Z_]*\) .*/\1/p" "$work/out" | grep . >"$work/names"' \
+also='sed -n "s/^  \([A-Z_]*\) .*/\1/p" "$work/out" | grep . | grep -v "^KERNEL_\|^KSMD_" >"$work/names"' \
 	check 'help lists the columns' 0 'SAVED' '' -- "$stat" --help
 for bad in --bogus -x --pid --sort --output --root -p -o; do
 	check "bad option $bad" 2 '' "^ksmstat: .*(${bad##*-}|argument).*--help" -- "$stat" $bad
@@ -71,7 +71,6 @@ for bad in '' BOGUS - PID,KSM --PID; do
 	check "bad --sort ${bad@Q}" 2 '' "unknown column '.*' to sort by.*--help" -- \
 		"$stat" --root "$root" --sort "$bad"
 done
-check '--estimate without -p' 2 '' '--estimate needs.*-p' -- "$stat" --estimate
 check '--root that is not there' 1 '' "cannot open $work/nowhere: No such file" -- \
 	"$stat" --root "$work/nowhere"
 mkdir "$work/empty"
@@ -133,7 +132,7 @@ check_json 'JSON: unreadable is null' '.processes[] | select(.pid == 400) | .cod
 	.rss == null and .opted == null and .areas == null and .minflt == 222 and .command == "hidden" and
 	(has("code_p") and has("total"))' "$unread" -- "$stat" --root "$root" -J -o all
 check_json 'JSON: types' 'all(.processes[]; (.user, .command | type == "string") and
-	(del(.user, .command, .opted) | all(. == null or type == "number")))' "$unread" -- "$stat" --root "$root" -J -o all
+	(del(.user, .command, .opted, .saved_by, .cgroup, .unit, .container, .pod) | all(. == null or type == "number")))' "$unread" -- "$stat" --root "$root" -J -o all
 check_json 'JSON: no totals, no headings' '.processes | length == 4' "$unread" -- \
 	"$stat" --root "$root" -J -t -n
 want_code=32 check_json 'JSON: none' '.processes == []' 'not there' -- \
@@ -223,38 +222,6 @@ else
 	check 'user: --estimate of what is not his' 32 '' '1 of 1 processes could not be read' -- \
 		"${as_user[@]}" "$user_stat" --estimate -p $$
 fi
-
-# What merging would save: two programs with the same 2000 pages, and 500 zero pages each.
-pages='$x .= pack("N", $_) x ('$page' / 4) for 1 .. 2000; vec($z, 500 * '$page' - 1, 8) = 0;
-	open(my $f, ">", $ARGV[0]); sleep 60'
-estimates()
-{
-	local saved zero
-	read -r saved zero < <(sed -nE 's/.*would save ([0-9.]+)M, and ([0-9.]+)M more.*/\1 \2/p' "$work/out")
-	awk -v saved="${saved:-0}" -v zero="${zero:-0}" -v page="$page" 'BEGIN {
-		want = 1999 * page / 1048576; want_zero = 2 * 499 * page / 1048576
-		if (saved < want || saved > want + 4) print "saved " saved "M, not " want "M and a little of the heap"
-		if (zero < want_zero || zero > want_zero + 2) print "zero " zero "M, not " want_zero "M" }'
-}
-if [ -n "${no_user-}" ]; then
-	skip 'user: --estimate' "$no_user"
-elif [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -ne 0 ]; then
-	skip 'user: --estimate' "Yama lets a user read only the memory of his own children"
-elif ! command -v perl >/dev/null; then
-	skip 'user: --estimate' "perl is not installed"
-else
-	mkdir -m 777 "$work/ready"
-	start_child "${as_user[@]}" perl -e "$pages" "$work/ready/1"
-	first=$child
-	start_child "${as_user[@]}" perl -e "$pages" "$work/ready/2"
-	wait_for 10 test -e "$work/ready/1" -a -e "$work/ready/2"
-	also=estimates check 'user: --estimate of his own' 0 '^2 processes with' '' -- \
-		"${as_user[@]}" "$user_stat" --estimate -p "$first,$child"
-	check 'user: --estimate of one of two' 64 '^1 process(es)? with' '1 of 2 processes could not be read' -- \
-		"${as_user[@]}" "$user_stat" --estimate -p "$first,2147483647"
-fi
-check '--estimate of nobody' 32 '' '1 of 1 processes could not be read' -- \
-	"$stat" --estimate -p 2147483647
 
 # Output that cannot be written.
 for form in '' -J -r -P --classic --help; do

@@ -27,8 +27,10 @@ static inline int add_text(struct entry *entry, const char *text)
 /* A process of which everything is known, every number another one. */
 static inline struct entry whole(void)
 {
+	static const struct place place = { "/a", "/a", "b.service", "lxc:c", "d" };
 	struct entry entry = {
 		.pid = 42,
+		.place = &place,
 		.user = "someone",
 		.stat = { .comm = "prog",
 			.state = 'S',

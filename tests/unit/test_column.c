@@ -44,7 +44,9 @@ START_TEST(table)
 		ck_assert_uint_gt(strlen(column->name), 0);
 		ck_assert_uint_gt(strlen(column->help), 0);
 		ck_assert(!column->number != !column->text);
-		ck_assert_int_eq(column->kind == COLUMN_TEXT, column->text != NULL);
+		ck_assert_int_eq(column->kind == COLUMN_TEXT || column->kind == COLUMN_PLACE,
+			column->text != NULL);
+		ck_assert(!column->adds_up || !column_is_of_machine(column));
 		ck_assert(!column->adds_up || column->number);
 		for (const char *p = column->name; *p; p++)
 			ck_assert(isupper((unsigned char)*p) || *p == '_');
@@ -113,6 +115,11 @@ START_TEST(values)
 	expect_number("MAJFLT", &entry, 1002);
 	ck_assert_str_eq(find("USER")->text(&entry), "someone");
 	ck_assert_str_eq(find("COMMAND")->text(&entry), "prog");
+	ck_assert_str_eq(find("CGROUP")->text(&entry), "/a");
+	ck_assert_str_eq(find("UNIT")->text(&entry), "b.service");
+	ck_assert_str_eq(find("CONTAINER")->text(&entry), "lxc:c");
+	ck_assert_str_eq(find("POD")->text(&entry), "d");
+	expect_number("PROCS", &entry, 1);
 	ck_assert_str_eq(find("OPTED")->text(&entry), "madvise");
 	entry.ksm.merge_any = true;
 	ck_assert_str_eq(find("OPTED")->text(&entry), "prctl");
@@ -123,14 +130,19 @@ START_TEST(values)
 END_TEST
 
 /* Nothing but its number could be read of a process: then nothing else is shown as if it were 0. */
+static bool always_known(const char *name)
+{
+	return !strcmp(name, "PID") || !strcmp(name, "COMMAND") || !strcmp(name, "PROCS") ||
+	       !strcmp(name, "UNREADABLE");
+}
+
 START_TEST(unreadable)
 {
 	struct entry entry = { .pid = 42, .smaps_error = -EACCES, .ksm_error = -EACCES };
 
 	for (size_t i = 0; i < columns_count; i++) {
-		const char *name = columns[i].name;
-		if (strcmp(name, "PID") != 0 && strcmp(name, "COMMAND") != 0)
-			expect_unknown(name, &entry);
+		if (!always_known(columns[i].name))
+			expect_unknown(columns[i].name, &entry);
 	}
 	/* not even what an attempt left behind */
 	entry = whole();
@@ -138,10 +150,10 @@ START_TEST(unreadable)
 	entry.ksm_error = -EACCES;
 	entry.stat.state = 0;
 	entry.user = NULL;
+	entry.place = NULL;
 	for (size_t i = 0; i < columns_count; i++) {
-		const char *name = columns[i].name;
-		if (strcmp(name, "PID") != 0 && strcmp(name, "COMMAND") != 0)
-			expect_unknown(name, &entry);
+		if (!always_known(columns[i].name))
+			expect_unknown(columns[i].name, &entry);
 	}
 }
 END_TEST
@@ -149,8 +161,11 @@ END_TEST
 START_TEST(smaps_unreadable_only)
 {
 	static const char *const known[] = { "PID", "PPID", "THREADS", "KSM", "ZERO", "PROFIT",
-		"SCANNED", "MINFLT", "MAJFLT", "USER", "COMMAND" };
+		"SCANNED", "MINFLT", "MAJFLT", "USER", "COMMAND", "CGROUP", "UNIT", "CONTAINER",
+		"POD", "PROCS", "UNREADABLE" };
 	struct entry entry = whole();
+
+	expect_number("UNREADABLE", &entry, 0);
 
 	entry.smaps_error = -EACCES;
 	for (size_t i = 0; i < columns_count; i++) {
@@ -160,6 +175,7 @@ START_TEST(smaps_unreadable_only)
 		if (!is_known)
 			expect_unknown(columns[i].name, &entry);
 	}
+	expect_number("UNREADABLE", &entry, 1);
 	expect_number("ZERO", &entry, 503 * sysconf(_SC_PAGESIZE));
 	expect_number("KSM", &entry, 502 * sysconf(_SC_PAGESIZE)); /* the kernel's count serves */
 }

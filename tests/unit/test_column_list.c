@@ -42,9 +42,13 @@ START_TEST(lists)
 	for (size_t i = 0; i < choice.count; i++)
 		ck_assert_ptr_eq(choice.column[i], defaults.column[i]);
 	ck_assert_int_eq(column_parse(&choice, "All", &bad, &bad_len), 0);
-	ck_assert_uint_eq(choice.count, columns_count);
-	for (size_t i = 0; i < choice.count; i++)
-		ck_assert_ptr_eq(choice.column[i], &columns[i]);
+	size_t at = 0;
+	for (size_t i = 0; i < columns_count; i++) {
+		if (!column_is_of_machine(&columns[i]))
+			ck_assert_ptr_eq(choice.column[at++], &columns[i]);
+	}
+	ck_assert_uint_eq(choice.count, at);
+	ck_assert_uint_lt(at, columns_count);
 }
 END_TEST
 

@@ -1,0 +1,47 @@
+/* Page frames: which pages of a process are merged, and how many mappings share each. For root. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef SYSFS_FRAMES_H
+#define SYSFS_FRAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sysfs/proc.h"
+#include "sysfs/root.h"
+
+/* /proc/kpageflags and /proc/kpagecount. One of it serves many threads. */
+struct frames {
+	int flags_fd, count_fd; /* -1 when closed */
+	int64_t page_bytes;
+};
+
+/* Returns 0, -ENOENT (no CONFIG_PROC_PAGE_MONITOR) or -EACCES (only root may). */
+int frames_open(struct frames *frames, const struct root *root);
+void frames_close(struct frames *frames);
+
+/* Merged pages of one process. */
+struct frames_sum {
+	uint64_t merged_pages; /* mappings of merged pages */
+	uint64_t self_pages;   /* of these: nobody but this process maps the page */
+	uint64_t
+		saved_bytes; /* the sum of (1 - 1 / mappings of the page): adds up over processes */
+};
+
+/* Where to look: collects the frames of one process, area by area. Start with a zeroed one. */
+struct frames_list {
+	uint64_t *frames;
+	size_t count, room;
+};
+
+/*
+ * Add the frames of the resident pages of [start, end) of the process whose pagemap is open as
+ * pagemap_fd. Returns 0, -ENOMEM, -EACCES (the kernel hides the numbers: needs CAP_SYS_ADMIN) or
+ * -errno.
+ */
+int frames_add(
+	struct frames_list *list, int pagemap_fd, uint64_t start, uint64_t end, int64_t page_bytes);
+
+/* Look each of them up. Sorts the list. Returns 0 or -errno. */
+int frames_look_up(const struct frames *frames, struct frames_list *list, struct frames_sum *sum);
+
+#endif

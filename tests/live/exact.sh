@@ -1,0 +1,107 @@
+#!/bin/bash
+# The exact saving adds up to what the kernel saves, and is 0 for a process whose twin has gone.
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Usage: B=build tests/live/exact.sh, as root, after `make tests`. Prints TAP.
+# shellcheck disable=SC2154 # ksm is set in guard.bash
+set -u
+cd "${BASH_SOURCE%/*}/../.." || exit 1
+. tests/live/guard.bash
+
+B=${B:-build}
+n=0 bad=0
+pids=() holds=()
+
+# within LOW HIGH GOT NAME
+within()
+{
+	n=$((n + 1))
+	if awk -v low="$1" -v high="$2" -v got="$3" 'BEGIN { exit !(got != "" && got >= low && got <= high) }'; then
+		echo "ok $n - $4: $3 of $1 to $2"
+	else
+		bad=$((bad + 1))
+		echo "not ok $n - $4: $3, wanted $1 to $2"
+	fi
+}
+
+if [ "$(id -u)" != 0 ] || [ ! -w $ksm/run ] || [ ! -r /proc/kpagecount ]; then
+	echo "1..1"
+	echo "ok 1 - exact saving # SKIP needs root, KSM and /proc/kpagecount"
+	exit 0
+fi
+if ! grep -q '^KSM:' /proc/self/smaps; then
+	echo "1..1"
+	echo "ok 1 - exact saving # SKIP this kernel does not count merged pages in smaps"
+	exit 0
+fi
+work=$(mktemp -d)
+stop() { [ ${#pids[@]} = 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null; }
+trap 'stop; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM HUP
+
+start()
+{
+	mkfifo "$work/in"
+	"$B/tests/scene" "$@" <"$work/in" >"$work/out" &
+	pids+=($!)
+	exec {hold}>"$work/in"
+	holds+=("$hold")
+	rm "$work/in"
+	for _ in {1..400}; do grep -q ready "$work/out" && break; sleep 0.05; done
+	rm "$work/out"
+}
+
+passes()
+{
+	local from
+	from=$(get full_scans)
+	for _ in {1..1200}; do
+		[ "$(get full_scans)" -lt $((from + $1)) ] || return 0
+		sleep 0.05
+	done
+}
+
+# column NAME PID: in bytes.
+column() { "$B/ksmstat" -b -n -r -o "$1" -p "$2"; }
+
+take
+before=$(knobs)
+guard
+! has advisor_mode || echo none >$ksm/advisor_mode
+! has smart_scan || echo 0 >$ksm/smart_scan
+! has use_zero_pages || echo 0 >$ksm/use_zero_pages
+echo 100000 >$ksm/pages_to_scan
+echo 1 >$ksm/sleep_millisecs
+echo 1 >$ksm/run
+start equal 16
+start equal 16
+start equal 8
+start loss 4
+start zero 4
+passes 6
+echo 0 >$ksm/run # nothing moves now
+
+sharing=$(($(get pages_sharing) * $(getconf PAGESIZE)))
+sum=$("$B/ksmstat" -J -o SAVED | jq '[.processes[].saved | values] | add')
+within $((sharing / 100 * 99)) $((sharing / 100 * 101)) "$sum" 'SAVED of all processes is pages_sharing, in bytes'
+within 9700000 10100000 "$(column SAVED "${pids[0]}")" 'three share 8 MiB and two of them 8 more'
+within 0 0 "$(column KSM_SELF "${pids[0]}")" 'none of it is merged with itself'
+self=$(column KSM_SELF "${pids[4]}")
+within 3900000 4200000 "$self" 'zeros are merged with themselves'
+n=$((n + 1))
+kind=$(column SAVED_BY "${pids[0]}")
+if [ "$kind" = exact ]; then echo "ok $n - and is called exact"; else bad=$((bad + 1)); echo "not ok $n - called '$kind'"; fi
+
+kill "${pids[0]}" "${pids[2]}" "${pids[3]}" "${pids[4]}"
+wait "${pids[0]}" "${pids[2]}" "${pids[3]}" "${pids[4]}" 2>/dev/null
+within 0 65536 "$(column SAVED "${pids[1]}")" 'its twins have gone: nothing is saved'
+profit=$(column PROFIT "${pids[1]}")
+[ "$profit" = - ] || within 15000000 17000000 "$profit" "and the kernel's profit claims it still"
+
+stop
+put_back "$before"
+found=$(as_found "$before")
+n=$((n + 1))
+if [ -z "$found" ]; then echo "ok $n - the knobs are as before"; else bad=$((bad + 1)); echo "not ok $n - $found"; fi
+release
+echo "1..$n"
+exit $((bad > 0))
