@@ -1,19 +1,16 @@
 /* libksmreg in gperftools tcmalloc: registers what tcmalloc gets from the system, before it is used. */
 /* SPDX-License-Identifier: MIT */
 #include "adapters.h"
-#include "ksmreg.h"
 
 #include <errno.h>
 #include <gperftools/malloc_extension.h>
+#include <mutex>
 #include <new>
 
 namespace
 {
 
-/*
- * tcmalloc calls Alloc under its own spinlock, so nothing here may allocate: libksmreg does not.
- * `actual` is NULL or tells how much was really got, which may be more than was asked for.
- */
+/* tcmalloc calls Alloc under its own spinlock, so nothing here may allocate: libksmreg does not. */
 class Registering : public SysAllocator
 {
       public:
@@ -21,6 +18,7 @@ class Registering : public SysAllocator
 	{
 	}
 
+	/* `actual` tells how much was really got, which may be more than was asked for; or is null. */
 	void *Alloc(size_t size, size_t *actual, size_t alignment) override
 	{
 		size_t got = size;
@@ -37,28 +35,45 @@ class Registering : public SysAllocator
 	SysAllocator *source_;
 };
 
-/* Static, and never destroyed: tcmalloc goes on after main. */
+/* Raw storage: in use before constructors run, and after main. */
 alignas(Registering) unsigned char place[sizeof(Registering)];
-bool installed;
+SysAllocator *ours;
+
+SysAllocator *in_front_of(SysAllocator *source)
+{
+	ours = new (place) Registering(source);
+	return ours;
+}
 
 } // namespace
 
+/*
+ * tcmalloc asks for this when it takes its first memory, which is before main. Weak, as tcmalloc's own
+ * is, so that a program may have another.
+ */
+__attribute__((weak, visibility("default"))) SysAllocator *tc_get_sysalloc_override(
+	SysAllocator *source);
+
+SysAllocator *tc_get_sysalloc_override(SysAllocator *source)
+{
+	return in_front_of(source);
+}
+
 int ksmreg_tcmalloc_install(void)
 {
+	static std::mutex lock;
+	std::lock_guard<std::mutex> guard(lock);
 	MallocExtension *extension = MallocExtension::instance();
 	size_t value;
 
-	if (installed)
-		return 0;
 	/* without tcmalloc there is an extension too, which knows nothing */
 	if (!extension->GetNumericProperty("tcmalloc.pageheap_free_bytes", &value))
 		return -ENOTSUP;
+	if (ours || ksmreg_off_for_good())
+		return 0;
 	SysAllocator *source = extension->GetSystemAllocator();
 	if (!source)
 		return -ENOTSUP;
-	extension->SetSystemAllocator(new (place) Registering(source));
-	installed = true;
-	/* what it took before */
-	ksmreg_register_existing(KSMREG_HEAP | KSMREG_ANON);
-	return 0;
+	extension->SetSystemAllocator(in_front_of(source));
+	return ksmreg_register_existing(KSMREG_HEAP | KSMREG_ANON);
 }

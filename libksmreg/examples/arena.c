@@ -25,12 +25,14 @@ int arena_open(struct arena *arena, size_t size)
 
 void *arena_get(struct arena *arena, size_t size)
 {
-	size_t at;
+	char *block = arena->start + arena->used;
 
-	if (size > arena->size)
+	if (size > arena->size - arena->used)
 		return NULL;
-	at = __atomic_fetch_add(&arena->used, (size + 15) & ~(size_t)15, __ATOMIC_RELAXED);
-	return at <= arena->size - size ? arena->start + at : NULL;
+	size = (size + 15) & ~(size_t)15;
+	/* the last block need not be a whole one */
+	arena->used = size < arena->size - arena->used ? arena->used + size : arena->size;
+	return block;
 }
 
 void arena_close(struct arena *arena)

@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 
+/*
+ * For one thread. Give each its own, for the sake of merging too: the blocks of several threads mix in
+ * another order in each process, and then hardly any page has an equal in another one.
+ */
 struct arena {
 	char *start;
 	size_t used, size; /* bytes */
@@ -13,7 +17,7 @@ struct arena {
 /* Reserve `size` bytes. Returns 0 or -ENOMEM. */
 int arena_open(struct arena *arena, size_t size);
 
-/* `size` bytes, aligned to 16, filled with zeros; NULL when the arena is full. Any thread may call it. */
+/* `size` bytes, aligned to 16, filled with zeros; NULL when the arena is full. */
 void *arena_get(struct arena *arena, size_t size);
 
 /* Give all of it back at once. */

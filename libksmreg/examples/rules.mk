@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 E := $B/examples
 EXAMPLE_FLAGS = -I. -Ilibksmreg $(WARN_BOTH) $(WERROR) -O2 -g $(CPPFLAGS) -pthread
-example = @mkdir -p $(@D); $(if $V,,echo "   EXAMPLE $@";) $(CC) -std=gnu11 $(EXAMPLE_FLAGS) -o $@ $(filter %.c %.a,$^)
-examplexx = @mkdir -p $(@D); $(if $V,,echo "   EXAMPLE $@";) $(CXX) -std=c++17 $(EXAMPLE_FLAGS) -o $@ $(filter %.cc %.o %.a,$^)
+example = @mkdir -p $(@D); $(if $V,,echo "   EXAMPLE $@";) $(CC) -std=gnu11 $(EXAMPLE_FLAGS) -o $@ $(filter %.c %.o,$^)
+examplexx = @mkdir -p $(@D); $(if $V,,echo "   EXAMPLE $@";) $(CXX) -std=c++17 $(EXAMPLE_FLAGS) -o $@ $(filter %.cc %.o,$^)
 has_header = $(shell echo '\#include <$(1)>' | $(2) -E - >/dev/null 2>&1 && echo yes)
 WARN_BOTH := -Wall -Wextra
 
@@ -29,21 +29,27 @@ endif
 examples: $(addprefix $E/,$(EXAMPLES))
 	@$(if $(LEFT_OUT),echo "examples left out for want of a package: $(LEFT_OUT)",:)
 
+# The library once more, without the sanitizers of `make asan`: those have an allocator of their own.
+EXAMPLE_REG := $(patsubst $O/libksmreg/%.pic.o,$E/obj/%.o,$(REG_OBJ))
+$(EXAMPLE_REG): $E/obj/%.o: libksmreg/%.c libksmreg/ksmreg.h libksmreg/kernel.h
+	@mkdir -p $(@D)
+	$Q$(CC) -std=gnu11 $(EXAMPLE_FLAGS) -c -o $@ $<
 FILL := libksmreg/examples/fill.c
+ADAPTERS_H := libksmreg/adapters/adapters.h
 $E/fill: $(FILL)
 	$(example)
-$E/fill-arena: $(FILL) libksmreg/examples/arena.c $B/libksmreg.a
+$E/fill-arena: $(FILL) libksmreg/examples/arena.c libksmreg/examples/arena.h $(EXAMPLE_REG)
 	$(example) -DWITH_ARENA
-$E/fill-jemalloc: $(FILL) libksmreg/adapters/jemalloc.c $B/libksmreg.a
+$E/fill-jemalloc: $(FILL) libksmreg/adapters/jemalloc.c $(ADAPTERS_H) $(EXAMPLE_REG)
 	$(example) -DWITH_JEMALLOC -ljemalloc
-$E/fill-mimalloc: $(FILL) libksmreg/adapters/mimalloc.c $B/libksmreg.a
+$E/fill-mimalloc: $(FILL) libksmreg/adapters/mimalloc.c $(ADAPTERS_H) $(EXAMPLE_REG)
 	$(example) -DWITH_MIMALLOC -lmimalloc
-$E/fill-tcmalloc.o: $(FILL)
+$E/fill-tcmalloc.o: $(FILL) $(ADAPTERS_H)
 	@mkdir -p $(@D)
 	$Q$(CC) -std=gnu11 $(EXAMPLE_FLAGS) -DWITH_TCMALLOC -c -o $@ $<
-$E/fill-tcmalloc: $E/fill-tcmalloc.o libksmreg/adapters/tcmalloc.cc $B/libksmreg.a
+$E/fill-tcmalloc: $E/fill-tcmalloc.o libksmreg/adapters/tcmalloc.cc $(ADAPTERS_H) $(EXAMPLE_REG)
 	$(examplexx) -ltcmalloc_minimal
 $E/fill-plain-%: $(FILL)
 	$(example) -Wl,--no-as-needed $(if $(filter tcmalloc,$*),-ltcmalloc_minimal,-l$*)
-$E/vectors $E/objects: $E/%: libksmreg/examples/%.cc $B/libksmreg.a
+$E/vectors $E/objects: $E/%: libksmreg/examples/%.cc libksmreg/ksmreg.h $(EXAMPLE_REG)
 	$(examplexx)
