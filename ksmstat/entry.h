@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "ksmstat/place.h"
-#include "ksmstat/select.h"
+#include "sysfs/select.h"
 #include "sysfs/frames.h"
 #include "sysfs/proc.h"
 #include "sysfs/smaps.h"

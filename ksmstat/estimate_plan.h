@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "ksmstat/place.h"
-#include "ksmstat/select.h"
+#include "sysfs/select.h"
 #include "sysfs/proc.h"
 #include "sysfs/root.h"
 

@@ -43,8 +43,9 @@ struct group {
 	const char *key;  /* the text that its processes have in common; NULL: none, or not known */
 	const char *path; /* raw, of path_len bytes: in a tree */
 	size_t path_len;
-	size_t parent; /* in a tree: index, or PRINT_TOP */
-	char *name;    /* what key points to, where the group owns it */
+	size_t parent;	      /* in a tree: index, or PRINT_TOP */
+	const char *saved_by; /* as the column says: exact where that of all its processes is */
+	char *name;	      /* what key points to, where the group owns it */
 	uint64_t known;
 	int64_t sum[COLUMN_CHOICE_MAX];
 };

@@ -10,7 +10,7 @@
 #include "ksmstat/column.h"
 #include "ksmstat/group.h"
 #include "ksmstat/print.h"
-#include "ksmstat/select.h"
+#include "sysfs/select.h"
 
 /* Exit codes, as the manual page documents them; the last two as in util-linux. */
 enum {

@@ -1,6 +1,6 @@
 /* Which processes are meant: by PID, name, user and control group. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ksmstat/select.h"
+#include "sysfs/select.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -1,7 +1,7 @@
 /* Which processes are meant: by PID, name, user and control group. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef KSMSTAT_SELECT_H
-#define KSMSTAT_SELECT_H
+#ifndef SYSFS_SELECT_H
+#define SYSFS_SELECT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -262,16 +262,20 @@ fake '2000 levels as a table' 0 . '' -T -c deep
 rm -r "$root"/proc/100?
 
 # --- 10 000 processes in 1000 groups of 10 parents: what groups cost beside reading them
-mkdir -p "$work/many/proc" && (cd "$work/many/proc" && seq 10001 20000 | xargs mkdir) || exit 1
-for ((i = 10001; i <= 20000; i++)); do
-	echo "0::/p$((i % 10)).slice/s$((i % 1000)).service" >"$work/many/proc/$i/cgroup"
-done
+# Ten processes are one directory each: fewer files to make.
+mkdir -p "$work/many/proc" "$work/many/one" && (cd "$work/many/one" && seq 0 999 | xargs mkdir) || exit 1
 for file in stat status smaps ksm_stat; do
 	text=$(<"$root/proc/100/$file")
-	for ((i = 10001; i <= 20000; i++)); do
-		echo "$text" >"$work/many/proc/$i/$file"
+	for i in {0..999}; do
+		echo "$text" >"$work/many/one/$i/$file"
 	done
 done
+for i in {0..999}; do
+	echo "0::/p$((i % 10)).slice/s$i.service" >"$work/many/one/$i/cgroup"
+	for n in {10..19}; do
+		printf '%s\0%s\0' "../one/$i" "$work/many/proc/$((n * 1000 + i))"
+	done
+done >"$work/many/links"
 # took COMMAND...: the best of three, in ms, in $ms.
 took()
 {
@@ -284,20 +288,24 @@ took()
 		[ "$now" -ge "$ms" ] || ms=$now
 	done
 }
-took "$stat" --root "$work/many" -n -o PID,SAVED
-plain_ms=$ms
-problem=
-for by in system cgroup unit container; do
-	took "$stat" --root "$work/many" -n --by $by -o PROCS,SAVED
-	echo "# 10000 processes: $plain_ms ms, --by $by $ms ms"
-	[ "$(awk '{ n += $1 } END { print n }' "$work/out")" = 10000 ] || problem+="--by $by has not 10000 processes. "
-	[ "$ms" -lt $((2 * plain_ms + 200)) ] || problem+="--by $by took $ms ms, without it $plain_ms. "
-done
-took "$stat" --root "$work/many" -n -T -r -o PROCS,CGROUP
-echo "# 10000 processes: --tree $ms ms"
-[ "$(wc -l <"$work/out")" = 1011 ] || problem+="the tree has $(wc -l <"$work/out") lines. "
-[ "$ms" -lt $((2 * plain_ms + 200)) ] || problem+="--tree took $ms ms, without it $plain_ms. "
-verdict "$problem" '10 000 processes: groups cost less than reading them'
+if perl -0 -e 'while (defined(my $to = <>)) { my $link = <>; chomp($to, $link); symlink($to, $link) or die $! }' "$work/many/links" 2>/dev/null; then
+	took "$stat" --root "$work/many" -n -o PID,SAVED
+	plain_ms=$ms
+	problem=
+	for by in system cgroup unit container; do
+		took "$stat" --root "$work/many" -n --by $by -o PROCS,SAVED
+		echo "# 10000 processes: $plain_ms ms, --by $by $ms ms"
+		[ "$(awk '{ n += $1 } END { print n }' "$work/out")" = 10000 ] || problem+="--by $by has not 10000 processes. "
+		[ "$ms" -lt $((2 * plain_ms + 200)) ] || problem+="--by $by took $ms ms, without it $plain_ms. "
+	done
+	took "$stat" --root "$work/many" -n -T -r -o PROCS,CGROUP
+	echo "# 10000 processes: --tree $ms ms"
+	[ "$(wc -l <"$work/out")" = 1011 ] || problem+="the tree has $(wc -l <"$work/out") lines. "
+	[ "$ms" -lt $((2 * plain_ms + 200)) ] || problem+="--tree took $ms ms, without it $plain_ms. "
+	verdict "$problem" '10 000 processes: groups cost less than reading them'
+else
+	skip '10 000 processes: groups cost less than reading them' 'perl is not installed'
+fi
 rm -rf "$work/many"
 
 # --- real control groups
