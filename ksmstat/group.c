@@ -24,6 +24,8 @@ static const struct {
 };
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
 
+#define SAVED_BY "SAVED_BY"
+
 static const struct column *find(const char *name)
 {
 	return column_find(name, strlen(name));
@@ -47,7 +49,8 @@ const char *group_refusal(enum group_by by, const struct column *column)
 {
 	if (column_is_of_machine(column))
 		return by == GROUP_SYSTEM ? NULL : "is of the whole machine: it needs --by system";
-	if (by == GROUP_NONE || column->adds_up || column == key_column(by))
+	if (by == GROUP_NONE || column->adds_up || column == key_column(by) ||
+		column == find(SAVED_BY))
 		return NULL;
 	return column->number ? "does not add up over the processes of a group"
 			      : "is not the same for all processes of a group";
@@ -106,9 +109,17 @@ struct group *group_append(struct group_list *list)
 	return group;
 }
 
+/* One that is estimated makes the sum an estimate. */
+static void add_saved_by(struct group *group, const char *how)
+{
+	if (how && (!group->saved_by || strcmp(how, "exact") != 0))
+		group->saved_by = how;
+}
+
 void group_add_entry(struct group *group, const struct entry *entry)
 {
 	int64_t value;
+	add_saved_by(group, find(SAVED_BY)->text(entry));
 	for (size_t i = 0; i < columns_count; i++) {
 		if (!columns[i].adds_up || !columns[i].number(entry, &value))
 			continue;
@@ -122,6 +133,7 @@ void group_add(struct group *group, const struct group *other)
 	for (size_t i = 0; i < columns_count; i++)
 		group->sum[i] = column_add(group->sum[i], other->sum[i]);
 	group->known |= other->known;
+	add_saved_by(group, other->saved_by);
 }
 
 static const int64_t *number(const struct group *group, const struct column *column)
@@ -133,10 +145,14 @@ static const int64_t *number(const struct group *group, const struct column *col
 int group_compare(const struct group_order *order, const struct group *a, const struct group *b)
 {
 	const struct column *column = order->column;
-	bool by_key = !column || column->text;
-	int result = by_key ? 0
-			    : column_compare_numbers(
-				      order->reverse, number(a, column), number(b, column));
+	bool by_how = column && column == find(SAVED_BY);
+	bool by_key = !by_how && (!column || column->text);
+	int result = 0;
+	if (by_how)
+		result = column_compare_texts(order->reverse, a->saved_by, b->saved_by);
+	else if (!by_key)
+		result = column_compare_numbers(
+			order->reverse, number(a, column), number(b, column));
 	return result ? result : column_compare_texts(by_key && order->reverse, a->key, b->key);
 }
 
@@ -157,12 +173,12 @@ static int compare_groups(const void *a, const void *b)
 /* Entries in the order of a key, so that those of a group are neighbours. NULL without memory. */
 static const struct entry **sorted(const struct entry_list *entries, const struct column *key)
 {
-	const struct entry **all = calloc(entries->count + 1, sizeof(*all));
+	const struct entry **all = calloc(entries->count + 1, sizeof(const struct entry *));
 	for (size_t i = 0; all && i < entries->count; i++)
 		all[i] = &entries->entries[i];
 	qsort_key = key;
 	if (all && key)
-		qsort(all, entries->count, sizeof(*all), compare_entries);
+		qsort(all, entries->count, sizeof(const struct entry *), compare_entries);
 	return all;
 }
 
@@ -254,8 +270,8 @@ static bool source_number(const void *data, size_t row, const struct column *col
 static const char *source_text(const void *data, size_t row, const struct column *column)
 {
 	const struct group_list *list = data;
-	(void)column; /* no other text than the key */
-	return list->groups[row].key;
+	const struct group *group = &list->groups[row];
+	return column == find(SAVED_BY) ? group->saved_by : group->key;
 }
 
 static bool source_total(const void *data, const struct column *column, int64_t *value)

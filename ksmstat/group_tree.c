@@ -190,14 +190,14 @@ static int order_nodes(struct group_list *list, const struct group_order *order)
 int group_make_tree(struct group_list *list, const struct entry_list *entries,
 	const struct group_order *order, bool full_names)
 {
-	const struct entry **all = calloc(entries->count + 1, sizeof(*all));
+	const struct entry **all = calloc(entries->count + 1, sizeof(const struct entry *));
 
 	*list = (struct group_list){ 0 };
 	if (!all)
 		return -ENOMEM;
 	for (size_t i = 0; i < entries->count; i++)
 		all[i] = &entries->entries[i];
-	qsort(all, entries->count, sizeof(*all), compare_places);
+	qsort(all, entries->count, sizeof(const struct entry *), compare_places);
 	int err = make_nodes(list, all, entries->count);
 	free(all);
 	for (size_t i = list->count; i-- > 0 && !err;) {

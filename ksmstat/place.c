@@ -13,8 +13,9 @@
 /* Behind each struct place its texts follow in the same piece of memory. */
 static char *take(char **room, const char *text)
 {
-	char *copy = strcpy(*room, text);
-	*room += strlen(text) + 1;
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(*room, text, size);
+	*room += size;
 	return copy;
 }
 

@@ -184,7 +184,7 @@ static bool entry_total(const void *data, const struct column *column, int64_t *
 int print_entries(
 	const struct entry_list *list, const struct print_options *options, bool show_unreadable)
 {
-	struct shown shown = { .entries = calloc(list->count + 1, sizeof(*shown.entries)) };
+	struct shown shown = { .entries = calloc(list->count + 1, sizeof(const struct entry *)) };
 	if (!shown.entries)
 		return -ENOMEM;
 	for (size_t i = 0; i < list->count; i++) {

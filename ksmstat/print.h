@@ -34,7 +34,7 @@ struct print_source {
 };
 
 /* Returns 0 or -errno. */
-int print_table(const struct print_source *rows, const struct print_options *options);
+int print_table(const struct print_source *rows, const struct print_options *asked);
 
 /*
  * Print entries in their order. Those that could not be read are left out of a table unless

@@ -33,8 +33,8 @@ static int found_code(const struct options *options, const struct entry_list *li
 /* The control group is one more file of each process: read where it is needed. */
 static bool needs_places(const struct options *options)
 {
-	bool needs =
-		(options->by && options->by != GROUP_SYSTEM) || options->sort->kind == COLUMN_PLACE;
+	bool needs = (options->by >= GROUP_CGROUP && options->by <= GROUP_POD) ||
+		     options->sort->kind == COLUMN_PLACE;
 	for (size_t i = 0; i < options->print.columns.count; i++)
 		needs |= options->print.columns.column[i]->kind == COLUMN_PLACE;
 	return needs;

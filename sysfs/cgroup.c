@@ -127,7 +127,7 @@ static bool is_unit(const char *part, size_t len)
 	if (len >= CGROUP_UNIT_MAX / 2)
 		return false;
 	for (size_t i = 0; i < len; i++) {
-		if (!isalnum((unsigned char)part[i]) && !memchr(":-_.\\@", part[i], 6))
+		if (!isalnum((unsigned char)part[i]) && !strchr(":-_.\\@", part[i]))
 			return false;
 	}
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {

@@ -176,7 +176,7 @@ static bool is_container(struct part part, struct part parent, struct container 
 int container_find(const char *path, struct container *container)
 {
 	struct container found = { 0 };
-	struct part part = { 0 }, parent = { 0 };
+	struct part part = { 0 }, parent = { "", 0 };
 	const char *next = path;
 	size_t left = cgroup_path_length(path);
 

@@ -9,7 +9,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-static const struct group_order by_saved_order = { NULL, false };
+static const struct group_order by_key_order = { NULL, false };
 
 /* Entries in made-up places; each has `pss` KiB, the n-th n of them, and is readable unless n is in `bad`. */
 struct fixture {
@@ -96,7 +96,8 @@ START_TEST(refusals)
 			bool machine = column_is_of_machine(column);
 			bool key = keys[by] && !strcmp(keys[by], column->name);
 			bool fits = machine ? by == GROUP_SYSTEM
-					    : by == GROUP_NONE || column->adds_up || key;
+					    : by == GROUP_NONE || column->adds_up || key ||
+						      !strcmp(column->name, "SAVED_BY");
 			ck_assert_msg(!group_refusal((enum group_by)by, column) == fits, "%d %s",
 				by, column->name);
 		}
@@ -197,6 +198,37 @@ START_TEST(sums)
 }
 END_TEST
 
+/* One estimate among them makes the sum one; what is not known says nothing. */
+START_TEST(sums_estimated)
+{
+	struct fixture *fixture = start();
+	struct group_list groups;
+
+	add(fixture, "/a", 1, true);
+	add(fixture, "/a", 1, true);
+	add(fixture, "/a/b", 1, false);
+	add(fixture, "/a/c", 1, true);
+	for (size_t i = 0; i < fixture->list.count; i++) {
+		fixture->entries[i].sum.seen |= 1u << SMAPS_KSM;
+		fixture->entries[i].frames_known = i != 3;
+	}
+	ck_assert_int_eq(group_make_tree(&groups, &fixture->list, &by_key_order, true), 0);
+	ck_assert_uint_eq(groups.count, 4);
+	ck_assert_str_eq(groups.groups[0].saved_by, "estimated");
+	ck_assert_str_eq(groups.groups[1].saved_by, "estimated");
+	ck_assert_ptr_null(groups.groups[2].saved_by);
+	ck_assert_str_eq(groups.groups[3].saved_by, "estimated");
+	group_free(&groups);
+	fixture->entries[1].frames_known = false;
+	fixture->entries[3].frames_known = true;
+	ck_assert_int_eq(group_make(&groups, GROUP_CGROUP, &fixture->list, &by_key_order), 0);
+	ck_assert_str_eq(groups.groups[0].saved_by, "estimated");
+	ck_assert_ptr_null(groups.groups[1].saved_by);
+	ck_assert_str_eq(groups.groups[2].saved_by, "exact");
+	end(fixture, &groups);
+}
+END_TEST
+
 /* Numbers that no machine has: a sum stays where it cannot grow. */
 START_TEST(sums_huge)
 {
@@ -205,7 +237,7 @@ START_TEST(sums_huge)
 
 	for (int i = 0; i < 8; i++)
 		add(fixture, "/a", SMAPS_KIB_MAX, true);
-	ck_assert_int_eq(group_make(&groups, GROUP_CGROUP, &fixture->list, &by_saved_order), 0);
+	ck_assert_int_eq(group_make(&groups, GROUP_CGROUP, &fixture->list, &by_key_order), 0);
 	ck_assert_int_eq(groups.groups[0].sum[find("PSS") - columns], INT64_MAX);
 	ck_assert_int_eq(groups.total.sum[find("PSS") - columns], INT64_MAX);
 	end(fixture, &groups);
@@ -337,6 +369,7 @@ int main(void)
 	tcase_add_test(tcase, refusals);
 	tcase_add_test(tcase, column_lists);
 	tcase_add_test(tcase, sums);
+	tcase_add_test(tcase, sums_estimated);
 	tcase_add_test(tcase, sums_huge);
 	tcase_add_test(tcase, tree);
 	tcase_add_test(tcase, tree_deep);
