@@ -83,6 +83,8 @@ int why_run(struct ctl *ctl, int argc, char **argv);
 int boost_run(struct ctl *ctl, int argc, char **argv);
 int doctor_run(struct ctl *ctl, int argc, char **argv);
 int run_run(struct ctl *ctl, int argc, char **argv);
+int enable_run(struct ctl *ctl, int argc, char **argv);
+int disable_run(struct ctl *ctl, int argc, char **argv);
 
 /*
  * Unmerge all pages. Without `force` it is refused when that would not fit into MemAvailable.

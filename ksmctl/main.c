@@ -25,6 +25,10 @@ static const struct ctl_verb verbs[] = {
 		doctor_run },
 	{ "run", "[-v] [-E NAME=VALUE]... [--no-children] [--refuse-setuid]\n      [--] COMMAND...",
 		"start a program with all its memory open to merging", run_run },
+	{ "enable", "[OPTION...] [PID...]", "open running programs' memory to merging",
+		enable_run },
+	{ "disable", "[OPTION...] [PID...]", "take that back, and unmerge their memory",
+		disable_run },
 };
 #define VERBS (sizeof(verbs) / sizeof(*verbs))
 

@@ -1,4 +1,4 @@
-/* The service's privileges: given up in stages, down to what its work needs. */
+/* Privileges: given up in stages, down to what the work needs. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #ifndef KSMCTL_PRIVILEGE_H
 #define KSMCTL_PRIVILEGE_H
@@ -29,5 +29,19 @@
 
 /* Returns 0 or -errno. Without privileges there is nothing to give up, and that is no error. */
 int privilege_work(bool need_ptrace, bool need_nice);
+
+/*
+ * For `enable` and `disable`, before the first process is looked at. Kept are
+ *
+ *   CAP_SYS_PTRACE       to trace processes of others;
+ *   CAP_SYS_ADMIN        to suspend a system call filter (seccomp) for the one call, which could
+ *                        kill the process otherwise;
+ *   CAP_DAC_READ_SEARCH  to open ksm_stat;
+ *   CAP_SYS_NICE         to go ahead of others while a thread of the process stands still.
+ *
+ * They are as good as root; the stage keeps a mistake from reaching files, devices and the network.
+ * Returns as privilege_work.
+ */
+int privilege_inject(void);
 
 #endif
