@@ -101,8 +101,8 @@ check-kernels: all $B/tests/job
 fixtures:
 	@for k in 6.1 6.12 7.x; do tests/vm/capture $$k || exit 1; done
 # What is too long for every day: races of fork, tools that watch each access.
-check-long: $B/tests/unit/test_reg_forks
-	@FORKS=10000 B=$B tests/run $<
+check-long: tests
+	@FORKS=10000 KSM_TEST_LONG=1 B=$B tests/run $B/tests/unit/test_reg_forks $B/tests/live/enable_busy tests/live/enable_cli.sh
 tsan valgrind:
 	@B=$B tests/sanitize $(patsubst tsan,thread,$@)
 bench-stat: all
@@ -112,12 +112,12 @@ help:
 	@echo "all check demo deps install uninstall clean; check-kernels check-long fixtures lint asan tsan valgrind;"
 	@echo "examples bench-control bench-idle bench-reg bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] libksmreg/*/*.[ch] tests/*.h tests/*/*.[ch])
-LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check)
+LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. -Ilibksmreg $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check)
 lint:
 	@.ci/deps lint
 	clang-format --dry-run -Werror $(C_FILES)
 	cppcheck -q --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
-		--suppressions-list=.ci/cppcheck.txt -D_GNU_SOURCE -DKSM_VERSION='""' -I. $(filter %.c,$(C_FILES))
+		--suppressions-list=.ci/cppcheck.txt -D_GNU_SOURCE -D__GLIBC__=2 -DKSM_VERSION='""' -I. $(filter %.c,$(C_FILES))
 	printf '%s\n' $(filter %.c,$(C_FILES)) | xargs -P $(shell nproc) -n 6 sh -c 'clang-tidy --quiet "$$@" -- $(LINT_FLAGS)' tidy
 	$(MAKE) --no-print-directory B=$B/scan clean
 	scan-build --status-bugs -o $B/scan-report $(MAKE) --no-print-directory B=$B/scan all

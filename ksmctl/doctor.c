@@ -89,7 +89,7 @@ int doctor_run(struct ctl *ctl, int argc, char **argv)
 	};
 	struct finding findings[FINDINGS_MAX];
 	struct facts facts;
-	pid_t pids[PIDS_MAX];
+	pid_t pids[PIDS_MAX] = { 0 };
 	bool json = false, wrong = false;
 	int c;
 	while ((c = getopt_long(argc, argv, "+:J", options, NULL)) != -1) {

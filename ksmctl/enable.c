@@ -151,9 +151,11 @@ static void work_on_listed(struct order *order)
 		}
 		bool known = proc_read_stat(&proc, &stat) == 0;
 		if (select_wanted(selection, &proc, known ? &stat : NULL)) {
-			order->proc = &proc;
+			order->proc =
+				&proc; /* cppcheck-suppress autoVariables ; for work_on alone */
 			take_comm(order, known ? &stat : NULL);
 			work_on(order);
+			order->proc = NULL;
 		}
 		proc_close(&proc);
 	}
@@ -197,8 +199,8 @@ static int check_kernel(const struct order *order)
 
 static int parse_timeout(const char *text, int *ms)
 {
-	char *end;
-	double seconds = strtod(text, &end);
+	char *end = NULL;
+	double seconds = text ? strtod(text, &end) : 0;
 	if (end == text || *end || !(seconds >= 0.001 && seconds <= TIMEOUT_MAX_S))
 		return -EINVAL;
 	*ms = (int)(seconds * 1000);

@@ -61,7 +61,7 @@ static pid_t find_twin(const struct root *root, pid_t pid, const char *comm)
 static void copy_safe(char *to, size_t size, const char *from)
 {
 	size_t i = 0;
-	for (; from[i] && i < size - 1; i++)
+	for (; i < size - 1 && from[i]; i++)
 		to[i] = isascii((unsigned char)from[i]) && isprint((unsigned char)from[i]) ? from[i]
 											   : '?';
 	to[i] = '\0';

@@ -432,17 +432,17 @@ const char *findings_id(size_t i)
 	return i < RULES ? rules[i].id : NULL;
 }
 
-size_t findings_of_machine(const struct facts *all, struct finding *findings, size_t room)
+size_t findings_of_machine(const struct facts *facts, struct finding *findings, size_t room)
 {
-	struct facts copy = *all, *facts = &copy;
+	struct facts f = *facts;
 	size_t count = 0;
-	facts->registered_kib = sane(facts->registered_kib);
-	facts->registered_swap_kib = sane(facts->registered_swap_kib);
-	facts->registered_huge_kib = sane(facts->registered_huge_kib);
+	f.registered_kib = sane(f.registered_kib);
+	f.registered_swap_kib = sane(f.registered_swap_kib);
+	f.registered_huge_kib = sane(f.registered_huge_kib);
 	for (size_t i = 0; i < RULES && count < room; i++) {
 		findings[count] =
 			(struct finding){ .id = rules[i].id, .severity = rules[i].severity };
-		if (rules[i].applies(facts, &findings[count]))
+		if (rules[i].applies(&f, &findings[count]))
 			count++;
 	}
 	return count;

@@ -230,8 +230,12 @@ static bool *find_changed(struct likeness *out, const struct sample *mine)
 			     memcmp(again, page_at(mine, i), mine->page) != 0;
 		out->changing += changed[i];
 	}
+	if (!again) {
+		free(changed);
+		return NULL;
+	}
 	free(again);
-	return again ? changed : NULL;
+	return changed;
 }
 
 static int compare(struct likeness *out, const struct sample *mine, const struct sample *other)

@@ -73,8 +73,8 @@ void class_sums_free(struct class_sums *sums);
 /* Note a page that was read. Returns whether it is to be looked at further: it has not changed. */
 bool class_note(struct class_sums *sums, const struct plan *plan, const struct page *page);
 
-/* Add a class of `count` pages with equal content, in any order; it is sorted. */
-void class_add(struct class_sums *sums, const struct plan *plan, struct page *pages, size_t count);
+/* Add a class of `n` pages with equal content, in any order; it is sorted. */
+void class_add(struct class_sums *sums, const struct plan *plan, struct page *pages, size_t n);
 
 /* Add all of another's sums, made for the same plan. */
 void class_merge(struct class_sums *into, const struct class_sums *from);

@@ -79,6 +79,17 @@ static const char *word_of(enum group_by by)
 	return words[by];
 }
 
+/* The group of that name, or the first that is free. */
+static size_t find_group(const struct estimate *estimate, const char *name)
+{
+	for (size_t g = 0; g < estimate->group_count; g++) {
+		const char *known = estimate->groups[g].name;
+		if (known && !strcmp(known, name))
+			return g;
+	}
+	return estimate->group_count;
+}
+
 int estimate_group(struct estimate *estimate, enum group_by by)
 {
 	struct plan *plan = &estimate->plan;
@@ -91,11 +102,9 @@ int estimate_group(struct estimate *estimate, enum group_by by)
 	for (size_t i = 0; i < plan->process_count; i++) {
 		char buf[NAME_SIZE];
 		const char *name = name_group(&plan->processes[i], by, buf, sizeof(buf));
-		/* No two processes are the same. */
-		size_t g = by == GROUP_NONE ? estimate->group_count : 0;
 		name = name ? name : "-";
-		while (g < estimate->group_count && strcmp(estimate->groups[g].name, name) != 0)
-			g++;
+		/* No two processes are the same. */
+		size_t g = by == GROUP_NONE ? estimate->group_count : find_group(estimate, name);
 		if (g == estimate->group_count) {
 			estimate->groups[g].name = strdup(name);
 			if (!estimate->groups[g].name)

@@ -106,10 +106,11 @@ static void saw_break(void)
 /* A block that malloc hands out. Its header is two words in front of it. */
 static void *saw(void *block)
 {
-	const size_t *header = (const size_t *)block - 2;
+	const size_t *header;
 
 	if (!block || atomic_load_explicit(&whose, memory_order_relaxed) != GLIBC)
 		return block;
+	header = (const size_t *)block - 2;
 	if (header[1] & IS_MMAPPED)
 		/* the first word: how far the block was moved for its alignment */
 		ksmreg_register((char *)header - header[0], (header[1] & ~(size_t)7) + header[0]);
@@ -173,6 +174,7 @@ __attribute__((constructor)) static void pad(void)
 		mallopt(M_TOP_PAD, TOP_PAD);
 }
 
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's are reserved names */
 API void *malloc(size_t size)
 {
 	ready();
@@ -232,3 +234,4 @@ API void *pvalloc(size_t size)
 	}
 	return memalign(page, (size + page - 1) & ~(page - 1));
 }
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */

@@ -34,11 +34,11 @@ static void *alloc(extent_hooks_t *self, void *addr, size_t size, size_t alignme
 /* Reads the hooks of an arena, and sets others where `new` is not NULL. 0 or -errno of mallctl. */
 static int exchange(unsigned arena, extent_hooks_t **old, extent_hooks_t *new)
 {
-	size_t size = sizeof(*old);
+	size_t size = sizeof(void *); /* what is passed is the pointer */
 	char name[48];
 
 	snprintf(name, sizeof(name), "arena.%u.extent_hooks", arena);
-	return -mallctl(name, old, &size, new ? &new : NULL, new ? sizeof(new) : 0);
+	return -mallctl(name, old, &size, new ? &new : NULL, new ? size : 0);
 }
 
 /*

@@ -39,3 +39,14 @@ bench-reg:
 	@.ci/deps build
 	@$(MAKE) -s $(LIBS) $B/tests/bench/reg_micro $B/tests/bench/reg_pairs
 	@B=$B QUICK=$(QUICK) tests/bench/reg $(if $(JSON),--json $(JSON))
+
+# make bench-estimate [JSON=FILE] [WORKLOADS='jobs python']
+$B/tests/bench/estimate_copy: $O/tests/bench/estimate_copy.o
+	@mkdir -p $(@D)
+	$Q$(link)
+.PHONY: bench-estimate
+bench-estimate:
+	@.ci/deps build
+	@$(MAKE) -s $B/ksmctl $B/ksmstat $B/tests/job $B/tests/bench/estimate_copy
+	@$B/tests/bench/estimate_copy $B/ksmstat
+	@B=$B tests/bench/estimate $(if $(JSON),--json $(JSON)) $(WORKLOADS)

@@ -37,7 +37,7 @@ static struct frames_sum look_up(const uint64_t *frames, size_t count)
 	struct frames_list list = { .count = count, .room = count };
 	struct frames_sum sum;
 
-	list.frames = malloc(count * 8);
+	list.frames = malloc((count + 1) * 8);
 	memcpy(list.frames, frames, count * 8);
 	ck_assert_int_eq(frames_look_up(&made, &list, &sum), 0);
 	free(list.frames);
