@@ -42,7 +42,7 @@ source_options()
 	grep -qs 'print_help' "$@" && printf '%s\n' -h --help
 }
 
-has_target() { grep -qE "(^| )$1( [a-z-]+)*:([^=]|\$)" Makefile */rules.mk tests/*/rules.mk; }
+has_target() { grep -qE "(^| )$1( [a-z-]+)*:([^=]|\$)" Makefile */rules.mk */*/rules.mk; }
 
 # What ksmctl.8 says of one verb.
 verb_part()
