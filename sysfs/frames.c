@@ -60,6 +60,21 @@ static int append(struct frames_list *list, uint64_t frame)
 	return 0;
 }
 
+int frames_add_entries(struct frames_list *list, const uint64_t *entries, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		/* a merged page is anonymous */
+		if ((entries[i] & (PAGEMAP_PRESENT | PAGEMAP_FILE)) != PAGEMAP_PRESENT)
+			continue;
+		if (!(entries[i] & PAGEMAP_FRAME))
+			return -EACCES;
+		int err = append(list, entries[i] & PAGEMAP_FRAME);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 int frames_add(
 	struct frames_list *list, int pagemap_fd, uint64_t start, uint64_t end, int64_t page_bytes)
 {
@@ -74,16 +89,9 @@ int frames_add(
 		size_t got = (size_t)len / sizeof(*entries);
 		if (!got)
 			return 0; /* the process is going away */
-		for (size_t i = 0; i < got; i++) {
-			/* a merged page is anonymous */
-			if ((entries[i] & (PAGEMAP_PRESENT | PAGEMAP_FILE)) != PAGEMAP_PRESENT)
-				continue;
-			if (!(entries[i] & PAGEMAP_FRAME))
-				return -EACCES;
-			int err = append(list, entries[i] & PAGEMAP_FRAME);
-			if (err)
-				return err;
-		}
+		int err = frames_add_entries(list, entries, got);
+		if (err)
+			return err;
 		page += got;
 	}
 	return 0;

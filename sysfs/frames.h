@@ -41,6 +41,9 @@ struct frames_list {
 int frames_add(
 	struct frames_list *list, int pagemap_fd, uint64_t start, uint64_t end, int64_t page_bytes);
 
+/* The same for entries of a pagemap that are read already. */
+int frames_add_entries(struct frames_list *list, const uint64_t *entries, size_t count);
+
 /* Look each of them up. Sorts the list. Returns 0 or -errno. */
 int frames_look_up(const struct frames *frames, struct frames_list *list, struct frames_sum *sum);
 

@@ -80,7 +80,9 @@ float common(std::size_t i, std::size_t k)
 
 void change(std::vector<Vector> &set, std::size_t from, int round)
 {
-	const float own = static_cast<float>(getpid()) + static_cast<float>(round) * 0.5F;
+	/* no two processes have a value in common, whichever round they are in */
+	const float own = static_cast<float>(getpid() % 4096) * 4096.0F +
+			  static_cast<float>(round % 1024) * 2.0F;
 
 	for (std::size_t i = 0; i < set.size(); i++) {
 		for (std::size_t k = from; k < set[i].size(); k++)

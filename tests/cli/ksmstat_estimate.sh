@@ -107,12 +107,12 @@ verdict "$([ $code -eq 130 ] || echo "exit code $code"; grep -q '^PARTIAL' "$wor
 	grep -q 'would save' "$work/partial" || echo 'no result')" 'SIGINT: exit code 130 and a partial result'
 
 # On a terminal there is progress, and the line is empty in the end.
-if command -v script >/dev/null; then
+if script -qec true /dev/null >/dev/null 2>&1; then
 	script -qec "'$stat' --estimate --settle 0.3 -p $first >/dev/null" /dev/null </dev/null >"$work/terminal" 2>&1
 	verdict "$(grep -q 'to look again' "$work/terminal" || cat -v "$work/terminal"
 		[ "$(tail -c 4 "$work/terminal")" = $'\r\e[K' ] || tail -c 20 "$work/terminal" | cat -v)" 'progress on a terminal, which is left clean'
 else
-	skip 'progress on a terminal' 'script is not installed'
+	skip 'progress on a terminal' 'no pseudo-terminal can be had here'
 fi
 
 # Memory of its own: at most 2 % of what it reads, on top of what any run takes.

@@ -88,7 +88,7 @@ works stop run=0
 verdict "$(sharing || echo "only $(get pages_sharing)")" 'stop: what is merged stays merged'
 verdict "$(intact)" 'merged memory reads as before'
 list=$(IFS=,; echo "${program_pids[*]}")
-way=$("$ctl" run -v true 2>&1 | grep -q '(prctl)' && echo prctl || echo madvise)
+way=$("$ctl" run -v true 2>&1 | grep -q 'by prctl' && echo prctl || echo madvise)
 check_json 'ksmstat: who is open to merging, and how' ".processes | map(.opted) == [\"$way\", \"$way\", \"no\"]" -- \
 	"$stat" -J -o PID,OPTED --sort -PID -p "$list"
 if "$stat" -n -o SAVED -p "$$" | grep -q -- -; then
