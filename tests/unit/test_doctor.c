@@ -168,6 +168,10 @@ SITUATION(nobody_seen)
 {
 	f->registered = 0, f->unseen = f->processes;
 }
+SITUATION(nobody_of_few_seen)
+{
+	f->registered = 0, f->unseen = f->processes / 2;
+}
 SITUATION(empty_proc)
 {
 	f->registered = f->processes = -1;
@@ -259,6 +263,7 @@ static const struct {
 	{ parked, NULL, 0 },
 	{ slow_service, NULL, 0 },
 	{ nobody_seen, NULL, 0 },
+	{ nobody_of_few_seen, NULL, 0 },
 	{ empty_proc, NULL, 0 },
 	{ captured, NULL, 0 },
 	{ long_sleep_between, NULL, 0 },
