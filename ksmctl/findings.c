@@ -176,7 +176,7 @@ static bool nothing_per_batch(const struct facts *f, struct finding *out)
 static bool nothing_registered(const struct facts *f, struct finding *out)
 {
 	/* where many cannot be asked, one of them may well have */
-	if (f->registered || f->processes <= 0 || f->unseen > f->processes / 10)
+	if (f->registered || f->processes <= 1 || (f->unseen > 1 && f->unseen > f->processes / 10))
 		return false;
 	TITLE("no program has registered memory");
 	if (f->unseen)
