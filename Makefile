@@ -96,8 +96,9 @@ demo:
 deps:
 	@.ci/deps build check
 # Kernels of Debian under qemu; a kernel that cannot be had is skipped, and says why.
-check-kernels: all $B/tests/job
-	@for k in 6.1 6.12 7.x; do echo "# Linux $$k"; B=$B tests/vm/daemon.sh $$k || test $$? -eq 77 || exit 1; done
+check-kernels: all $B/tests/job $B/tests/scene
+	@for k in 6.1 6.12 7.x; do for t in daemon opt_in; do echo "# Linux $$k, $$t"; \
+		B=$B tests/vm/$$t.sh $$k || test $$? -eq 77 || exit 1; done; done
 fixtures:
 	@for k in 6.1 6.12 7.x; do tests/vm/capture $$k || exit 1; done
 # What is too long for every day: races of fork, tools that watch each access.
