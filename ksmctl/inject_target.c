@@ -246,8 +246,8 @@ bool inject_code_area(const char *line, uint64_t *start, uint64_t *end, bool *vd
 	return *vdso || line[name] == '/';
 }
 
-/* Search [start, end) of the memory for a call. Returns its address, or 0. */
-static uint64_t search_area(int mem, uint64_t start, uint64_t end)
+/* Search [start, end) of the memory for a call. Returns its address, or 0; adds to *searched, in bytes. */
+static uint64_t search_area(int mem, uint64_t start, uint64_t end, uint64_t *searched)
 {
 	static unsigned char code[SEARCH_BYTES];
 	while (start < end && start <= (uint64_t)INT64_MAX) {
@@ -255,6 +255,7 @@ static uint64_t search_area(int mem, uint64_t start, uint64_t end)
 		ssize_t n = pread(mem, code, want, (off_t)start);
 		if (n < (ssize_t)sizeof(arch_call))
 			return 0;
+		*searched += (uint64_t)n;
 		for (size_t i = 0; i + sizeof(arch_call) <= (size_t)n; i += ARCH_CALL_ALIGN) {
 			if (!memcmp(code + i, arch_call, sizeof(arch_call)))
 				return start + i;
@@ -268,7 +269,7 @@ static uint64_t search_area(int mem, uint64_t start, uint64_t end)
 
 /*
  * In the vdso, which is last and in every program; else in the first code of a file that has one.
- * Returns its address or 0; *searched is how much code there was, in bytes.
+ * Returns its address or 0; *searched is how much code could be read, in bytes.
  */
 static uint64_t search_maps(FILE *maps, int mem, uint64_t *searched)
 {
@@ -283,8 +284,7 @@ static uint64_t search_maps(FILE *maps, int mem, uint64_t *searched)
 			continue;
 		if (!vdso && (found || *searched >= (uint64_t)SEARCH_MIB << 20))
 			continue;
-		uint64_t here = search_area(mem, start, end);
-		*searched += end - start;
+		uint64_t here = search_area(mem, start, end, searched);
 		if (here)
 			found = here;
 	}

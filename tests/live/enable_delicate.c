@@ -131,14 +131,14 @@ static void tell(void *data)
 /* As much as takes a second or so to unmerge. */
 static void live_big(void)
 {
-	const size_t len = (size_t)2 << 20;
-	for (size_t i = 0; i < 8192; i++) {
-		volatile char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (p == MAP_FAILED)
-			_exit(1);
-		*p = 1; /* so that there is a page table to go through */
-	}
+	const size_t step = (size_t)2 << 20, len = 8192 * step;
+	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED || madvise(p, len, MADV_NOHUGEPAGE))
+		_exit(1);
+	/* so that there are page tables to go through, and no more memory than that */
+	for (size_t at = 0; at < len; at += step)
+		((volatile char *)p)[at] = 1;
 	live_spin();
 }
 
