@@ -113,7 +113,7 @@ help:
 	@echo "all check demo deps install uninstall clean; check-kernels check-long fixtures lint asan tsan valgrind;"
 	@echo "examples bench-control bench-idle bench-reg bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] libksmreg/*/*.[ch] tests/*.h tests/*/*.[ch])
-LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. -Ilibksmreg $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check)
+LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. -Ilibksmreg $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check python3)
 lint:
 	@.ci/deps lint
 	clang-format --dry-run -Werror $(C_FILES)

@@ -1,7 +1,7 @@
 /* Objects that look alike and are not: pointers, virtual tables and values of the process keep pages apart. */
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: objects [-w none|pointers|vtables|values] [-m MIB]
+ * usage: objects [--with none|pointers|vtables|values] [--mib MIB]
  *
  * Fills registered memory with objects of 256 bytes. By themselves they are the same in every process. With
  * one of the others each holds 8 bytes that are not:
@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <getopt.h>
 #include <new>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -78,15 +79,20 @@ int main(int argc, char **argv)
 	std::size_t bytes = 32U << 20;
 	char c;
 
-	for (int option; (option = getopt(argc, argv, "w:m:h")) != -1;) {
-		if (option == 'w') {
+	const option options[] = { { "with", required_argument, nullptr, 'w' },
+		{ "mib", required_argument, nullptr, 'm' }, { "help", no_argument, nullptr, 'h' },
+		{ nullptr, 0, nullptr, 0 } };
+
+	for (int o; (o = getopt_long(argc, argv, "w:m:h", options, nullptr)) != -1;) {
+		if (o == 'w') {
 			with = optarg;
-		} else if (option == 'm' && std::atoi(optarg) > 0) {
+		} else if (o == 'm' && std::atoi(optarg) > 0) {
 			bytes = static_cast<std::size_t>(std::atoi(optarg)) << 20;
 		} else {
-			std::fprintf(option == 'h' ? stdout : stderr,
-				"usage: objects [-w none|pointers|vtables|values] [-m MIB]\n");
-			return option == 'h' ? 0 : 2;
+			std::fprintf(o == 'h' ? stdout : stderr,
+				"usage: objects [--with none|pointers|vtables|values] [--mib "
+				"MIB]\n");
+			return o == 'h' ? 0 : 2;
 		}
 	}
 	void *memory =

@@ -8,7 +8,7 @@ has_header = $(shell echo '\#include <$(1)>' | $(2) -E - >/dev/null 2>&1 && echo
 WARN_BOTH := -Wall -Wextra
 
 # Allocators that are not installed are left out, and said.
-EXAMPLES := fill fill-arena vectors objects
+EXAMPLES := fill fill-arena fill-glibc vectors objects
 ifeq ($(call has_header,gperftools/malloc_extension.h,$(CXX) -x c++),yes)
 EXAMPLES += fill-tcmalloc fill-plain-tcmalloc
 else
@@ -23,6 +23,13 @@ ifeq ($(call has_header,mimalloc.h,$(CC) -x c),yes)
 EXAMPLES += fill-mimalloc fill-plain-mimalloc
 else
 LEFT_OUT += mimalloc:libmimalloc-dev
+endif
+PYTHON := $(wildcard $(shell pkg-config --silence-errors --variable=exec_prefix python3)/bin/python$(shell \
+	pkg-config --silence-errors --modversion python3))
+ifneq ($(PYTHON),)
+EXAMPLES += fill-python
+else
+LEFT_OUT += python:libpython3-dev
 endif
 
 .PHONY: examples
@@ -51,5 +58,14 @@ $E/fill-tcmalloc: $E/fill-tcmalloc.o libksmreg/adapters/tcmalloc.cc $(ADAPTERS_H
 	$(examplexx) -ltcmalloc_minimal
 $E/fill-plain-%: $(FILL)
 	$(example) -Wl,--no-as-needed $(if $(filter tcmalloc,$*),-ltcmalloc_minimal,-l$*)
+# Not for a static program: there it would be a second malloc.
+$E/fill-glibc: $(FILL) libksmreg/adapters/glibc.c $(EXAMPLE_REG)
+	$(example)
+# A module lies beside the program that imports it.
+$E/ksmreg.so: libksmreg/adapters/python.c $(patsubst $O/%.pic.o,%.c,$(REG_OBJ)) libksmreg/ksmreg.h libksmreg/kernel.h
+	$(example) -shared -fPIC -fvisibility=hidden $(call pkg,cflags,python3)
+$E/fill-python: libksmreg/examples/fill.py $E/ksmreg.so
+	@mkdir -p $(@D)
+	$Q{ echo '#!$(PYTHON)'; cat $<; } >$@ && chmod +x $@
 $E/vectors $E/objects: $E/%: libksmreg/examples/%.cc libksmreg/ksmreg.h $(EXAMPLE_REG)
 	$(examplexx)

@@ -1,7 +1,7 @@
 /* Many vectors, each registered by itself, and a copy of them that every process changes: wholly, then by half. */
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: vectors [-n VECTORS] [-f FLOATS]
+ * usage: vectors [--vectors N] [--floats N]
  *
  * Two sets of as many vectors of floats. Both are filled with what every process has the same; then the
  * second is changed to values of the process's own. The first set stays, and merges between processes:
@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <getopt.h>
 #include <new>
 #include <poll.h>
 #include <sys/mman.h>
@@ -122,15 +123,18 @@ int number(const char *text)
 int main(int argc, char **argv)
 {
 	int vectors = 1000, floats = 50000, phase = 1;
+	const option options[] = { { "vectors", required_argument, nullptr, 'n' },
+		{ "floats", required_argument, nullptr, 'f' },
+		{ "help", no_argument, nullptr, 'h' }, { nullptr, 0, nullptr, 0 } };
 
-	for (int c; (c = getopt(argc, argv, "n:f:h")) != -1;) {
+	for (int c; (c = getopt_long(argc, argv, "n:f:h", options, nullptr)) != -1;) {
 		if (c == 'n') {
 			vectors = number(optarg);
 		} else if (c == 'f') {
 			floats = number(optarg);
 		} else {
 			std::fprintf(c == 'h' ? stdout : stderr,
-				"usage: vectors [-n VECTORS] [-f FLOATS]\n");
+				"usage: vectors [--vectors N] [--floats N]\n");
 			return c == 'h' ? 0 : 2;
 		}
 	}

@@ -41,6 +41,7 @@ static const struct row {
 #define PERFTOOLS "libgoogle-perftools-dev"
 #define JEMALLOC "libjemalloc-dev"
 #define MIMALLOC "libmimalloc-dev"
+#define PYTHON "libpython3-dev"
 #define PRELOAD "LD_PRELOAD=libksmreg-preload.so"
 	{ "arena", "fill-arena", { MIB }, { NULL }, NULL, 95 },
 	{ "arena, off", "fill-arena", { MIB }, { "KSMREG=off" }, NULL, 0 },
@@ -70,6 +71,13 @@ static const struct row {
 	{ "glibc, its adapter", "fill", { MIB }, { "LD_PRELOAD=libksmreg-glibc.so" }, NULL, 95 },
 	{ "glibc, its adapter off", "fill", { MIB },
 		{ "LD_PRELOAD=libksmreg-glibc.so", "KSMREG=off" }, NULL, 0 },
+	{ "glibc, its adapter linked", "fill-glibc", { MIB }, { NULL }, NULL, 95 },
+	{ "glibc, its adapter linked, off", "fill-glibc", { MIB }, { "KSMREG=off" }, NULL, 0 },
+	/* in front of another malloc it lets all through */
+	{ "tcmalloc, glibc's adapter", "fill-plain-tcmalloc", { MIB },
+		{ "LD_PRELOAD=libksmreg-glibc.so" }, PERFTOOLS, 0 },
+	{ "python", "fill-python", { MIB }, { NULL }, PYTHON, 95 },
+	{ "python, off", "fill-python", { MIB }, { "KSMREG=off" }, PYTHON, 0 },
 	{ "glibc, preload off", "fill", { MIB }, { PRELOAD, "KSMREG=off" }, NULL, 0 },
 };
 
