@@ -6,10 +6,11 @@
 set -u
 cd "${BASH_SOURCE%/*}/../.." || exit 1
 . tests/live/guard.bash
+. tests/live/scene.bash
 
 B=${B:-build}
 n=0 bad=0
-pids=()
+passes_s=30
 
 result()
 {
@@ -35,41 +36,15 @@ work=$(mktemp -d)
 before=
 finish()
 {
-	stop
+	let_go
 	rm -rf "$work"
 	[ ! -e "$work.hugetlb" ] || { cat "$work.hugetlb" >/proc/sys/vm/nr_hugepages; rm "$work.hugetlb"; }
 }
 trap finish EXIT
 trap 'exit 1' INT TERM HUP
 
-# start SCENE [MIB]: a process in that situation; its PID is then in $pid. The end of its input ends it.
-start()
-{
-	local line=
-	rm -f "$work/in" "$work/out"
-	mkfifo "$work/in"
-	"$B/tests/scene" "$@" <"$work/in" >"$work/out" &
-	pids+=($!)
-	exec {hold}>"$work/in"
-	holds+=("$hold")
-	for _ in {1..400}; do
-		[ ! -e "$work/out" ] || read -r line <"$work/out"
-		[ -z "$line" ] || break
-		sleep 0.05
-	done
-	pid=${line#ready }
-	[ -n "$line" ] || result 1 "scene $*" 'it did not start'
-	[ -n "$line" ]
-}
-
-holds=()
-stop()
-{
-	local fd
-	for fd in "${holds[@]}"; do exec {fd}>&-; done
-	[ ${#pids[@]} = 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null
-	holds=() pids=()
-}
+# start SCENE [MIB]: a process in that situation; its PID is then in $pid.
+start() { hold "$B/tests/scene" "$@" || { result 1 "scene $*" 'it did not start'; false; }; }
 
 # fast: many passes a second. slowly PAGES SLEEP_MS.
 fast() { slowly 100000 0; }
@@ -82,20 +57,9 @@ slowly()
 	echo 1 >$ksm/run
 }
 
-passes()
-{
-	local from try
-	from=$(get full_scans)
-	for try in {1..600}; do
-		[ "$(get full_scans)" -lt $((from + $1)) ] || return 0
-		sleep 0.05
-	done
-	echo "# no $1 passes in 30 s"
-}
-
 afresh()
 {
-	stop
+	let_go
 	put_back "$before"
 	echo 2 >$ksm/run
 }
@@ -227,7 +191,7 @@ if [ "$(cat /proc/sys/vm/nr_hugepages)" -ge 8 ] && start hugetlb 16; then
 else
 	skip 'hugetlb memory' 'no huge pages can be had'
 fi
-stop
+let_go
 cat "$work.hugetlb" >/proc/sys/vm/nr_hugepages
 rm "$work.hugetlb"
 
@@ -267,7 +231,7 @@ mkdir "$work/tests" && cp "$work/alone" "$work/tests/scene"
 start unique 1
 B=$saved
 first not-scanned-yet 1 'registered just now' "$pid"
-stop
+let_go
 
 put_back "$before"
 found=$(as_found "$before")

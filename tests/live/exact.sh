@@ -6,22 +6,10 @@
 set -u
 cd "${BASH_SOURCE%/*}/../.." || exit 1
 . tests/live/guard.bash
+. tests/live/scene.bash
 
 B=${B:-build}
 n=0 bad=0
-pids=() holds=()
-
-# within LOW HIGH GOT NAME
-within()
-{
-	n=$((n + 1))
-	if awk -v low="$1" -v high="$2" -v got="$3" 'BEGIN { exit !(got != "" && got >= low && got <= high) }'; then
-		echo "ok $n - $4: $3 of $1 to $2"
-	else
-		bad=$((bad + 1))
-		echo "not ok $n - $4: $3, wanted $1 to $2"
-	fi
-}
 
 if [ "$(id -u)" != 0 ] || [ ! -w $ksm/run ] || [ ! -r /proc/kpagecount ]; then
 	echo "1..1"
@@ -34,31 +22,9 @@ if ! grep -q '^KSM:' /proc/self/smaps; then
 	exit 0
 fi
 work=$(mktemp -d)
-stop() { [ ${#pids[@]} = 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null; }
-trap 'stop; rm -rf "$work"' EXIT
+start() { hold "$B/tests/scene" "$@" || within 1 1 0 "scene $* starts"; }
+trap 'let_go; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
-
-start()
-{
-	mkfifo "$work/in"
-	"$B/tests/scene" "$@" <"$work/in" >"$work/out" &
-	pids+=($!)
-	exec {hold}>"$work/in"
-	holds+=("$hold")
-	rm "$work/in"
-	for _ in {1..400}; do grep -q ready "$work/out" && break; sleep 0.05; done
-	rm "$work/out"
-}
-
-passes()
-{
-	local from
-	from=$(get full_scans)
-	for _ in {1..1200}; do
-		[ "$(get full_scans)" -lt $((from + $1)) ] || return 0
-		sleep 0.05
-	done
-}
 
 # column NAME PID: in bytes.
 column() { "$B/ksmstat" -b -n -r -o "$1" -p "$2"; }
@@ -97,7 +63,7 @@ within 0 65536 "$(column SAVED "${pids[1]}")" 'its twins have gone: nothing is s
 profit=$(column PROFIT "${pids[1]}")
 [ "$profit" = - ] || within 15000000 17000000 "$profit" "and the kernel's profit claims it still"
 
-stop
+let_go
 put_back "$before"
 found=$(as_found "$before")
 n=$((n + 1))

@@ -6,23 +6,12 @@
 set -u
 cd "${BASH_SOURCE%/*}/../.." || exit 1
 . tests/live/guard.bash
+. tests/live/scene.bash
 
 B=${B:-build}
 n=0 bad=0
-pids=() holds=()
 id=$(printf '%064x' $$)
 
-# within LOW HIGH GOT NAME
-within()
-{
-	n=$((n + 1))
-	if awk -v low="$1" -v high="$2" -v got="$3" 'BEGIN { exit !(got ~ /^[0-9]+$/ && got >= low && got <= high) }'; then
-		echo "ok $n - $4: $3 of $1 to $2"
-	else
-		bad=$((bad + 1))
-		echo "not ok $n - $4: ${3:-nothing}, wanted $1 to $2"
-	fi
-}
 skip_all()
 {
 	echo "1..1"
@@ -39,10 +28,9 @@ for dir in /sys/fs/cgroup /sys/fs/cgroup/unified /sys/fs/cgroup/systemd; do
 done
 [ -n "$box" ] || skip_all 'no control group can be made here'
 work=$(mktemp -d)
-stop() { [ ${#pids[@]} = 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null; pids=(); }
 leave()
 {
-	stop
+	let_go
 	for _ in {1..50}; do
 		find "$box" -depth -type d -exec rmdir {} + 2>/dev/null
 		[ -e "$box" ] || break
@@ -57,14 +45,9 @@ trap 'exit 1' INT TERM HUP
 start()
 {
 	mkdir -p "$box/$1"
-	mkfifo "$work/in"
-	bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$box/$1" "$B/tests/scene" "${@:2}" <"$work/in" >"$work/out" &
-	pids+=($!)
-	exec {hold}>"$work/in"
-	holds+=("$hold")
-	rm "$work/in"
-	for _ in {1..400}; do grep -q ready "$work/out" && break; sleep 0.05; done
-	rm "$work/out"
+	# shellcheck disable=SC2016 # for that shell
+	hold bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$box/$1" "$B/tests/scene" "${@:2}" ||
+		within 1 1 0 "scene ${*:2} starts"
 }
 
 take
@@ -104,7 +87,7 @@ within 3 3 "$(jq '[.groups[] | select(.saved_by == "exact" or .saved_by == "esti
 top=$(jq '.groups[0].saved' "$work/tree")
 within "$top" "$top" "$("$B/ksmstat" -J -o SAVED -g "/${box##*/}" | jq '[.processes[].saved] | add')" 'the top of the tree is the sum of the processes'
 
-stop
+let_go
 put_back "$before"
 found=$(as_found "$before")
 n=$((n + 1))

@@ -7,6 +7,7 @@
 set -u
 cd "${BASH_SOURCE%/*}/../.." || exit 1
 . tests/live/guard.bash
+. tests/live/scene.bash
 
 B=${B:-build} vectors=${VECTORS:-100}
 n=0 bad=0
@@ -72,17 +73,6 @@ stop()
 	[ ${#pids[@]} = 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null
 	pids=() fds=()
 	rm -f "$work"/out.*
-}
-
-passes()
-{
-	local from try
-	from=$(get full_scans)
-	for try in {1..1200}; do
-		[ "$(get full_scans)" -lt $((from + $1)) ] || return 0
-		sleep 0.05
-	done
-	echo "# no $1 passes in 60 s"
 }
 
 # The shared part of the processes' data, in per cent, as ksmstat says.

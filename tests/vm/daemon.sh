@@ -12,12 +12,7 @@ for program in ksmctl tests/job; do
 		exit 1
 	}
 done
-if grep -q __asan_init "$B/ksmctl"; then
-	echo "# SKIP built with a sanitizer, which is too slow and too big for an emulated machine"
-	exit 77
-fi
-files=$(mktemp -d) || exit 1
-trap 'rm -rf "$files"' EXIT
+. "${BASH_SOURCE%/*}/guest.bash"
 cp "$B/ksmctl" "$B/tests/job" "$files/"
 
 # What runs there, in the shell of busybox. Prints TAP.
@@ -96,14 +91,4 @@ verdict "$([ "$now" = "$before" ] || printf 'found:\n%s\nnow:\n%s\n' "$before" "
 echo "1..$count"
 exit $failed
 END
-"${BASH_SOURCE%/*}/boot" -t 280 "$kernel" "$files" -- sh guest 2>"$files/problem"
-code=$?
-case $code in
-77) sed 's/^SKIP/# SKIP/' "$files/problem" ;;
-0 | 1) ;;
-*)
-	sed 's/^/# /' "$files/problem"
-	echo "not ok - the machine ended with code $code"
-	;;
-esac
-exit $code
+in_guest 280

@@ -5,12 +5,7 @@
 set -u
 B=${B:-build}
 kernel=${1:-6.12}
-if grep -q __asan_init "$B/ksmctl"; then
-	echo "# SKIP built with a sanitizer, which is too slow and too big for an emulated machine"
-	exit 77
-fi
-files=$(mktemp -d) || exit 1
-trap 'rm -rf "$files"' EXIT
+. "${BASH_SOURCE%/*}/guest.bash"
 cp "$B/ksmctl" "$B/libksmreg-preload.so" "$B/tests/scene" "$files/"
 
 # What runs there, in the shell of busybox. Prints TAP.
@@ -56,14 +51,4 @@ is "$(kill -0 $pid && echo alive)" alive 'it goes on'
 echo "1..$count"
 exit $failed
 END
-"${BASH_SOURCE%/*}/boot" -t 120 "$kernel" "$files" -- sh guest 2>"$files/problem"
-code=$?
-case $code in
-77) sed 's/^SKIP/# SKIP/' "$files/problem" ;;
-0 | 1) ;;
-*)
-	sed 's/^/# /' "$files/problem"
-	echo "not ok - the machine ended with code $code"
-	;;
-esac
-exit $code
+in_guest 120
