@@ -1,5 +1,6 @@
 /* What the verbs share: opening the kernel, telling failures. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -129,4 +130,13 @@ int ctl_set(struct ctl *ctl, enum ksm_key key, int64_t value)
 int64_t ctl_page_bytes(void)
 {
 	return sysconf(_SC_PAGESIZE);
+}
+
+void ctl_safe_name(char *to, size_t size, const char *raw)
+{
+	size_t i = 0;
+	for (; i < size - 1 && raw[i]; i++)
+		to[i] = isascii((unsigned char)raw[i]) && isprint((unsigned char)raw[i]) ? raw[i]
+											 : '?';
+	to[i] = '\0';
 }

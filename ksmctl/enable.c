@@ -1,6 +1,5 @@
 /* ksmctl enable, disable: opt running programs in to merging, or out of it. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -29,23 +28,7 @@ static void fail(struct order *order, int code)
 	order->code = order->failed++ && order->code != code ? CTL_FAILED : code;
 }
 
-/* The name for a terminal: what it cannot show, or must not, becomes '?'. */
-static void take_comm(struct order *order, const struct proc_stat *stat)
-{
-	snprintf(order->comm, sizeof(order->comm), "%s", stat ? stat->comm : "?");
-	for (char *p = order->comm; *p; p++) {
-		if (!isprint((unsigned char)*p))
-			*p = '?';
-	}
-}
-
 enum flag { FLAG_OFF, FLAG_ON, FLAG_UNKNOWN };
-
-static int any_mergeable(const struct smaps_area *area, void *data)
-{
-	(void)data;
-	return area->bits & SMAPS_MERGEABLE ? 1 : 0;
-}
 
 /* Is the flag of the process set? ksm_stat tells since 6.13. `areas`: else by what it does to them. */
 static enum flag read_flag(const struct proc *proc, bool areas, const char **source)
@@ -55,7 +38,7 @@ static enum flag read_flag(const struct proc *proc, bool areas, const char **sou
 	if (!proc_read_ksm_stat(proc, &ksm) && ksm.present & PROC_KSM_MERGE_ANY)
 		return ksm.merge_any ? FLAG_ON : FLAG_OFF;
 	*source = "smaps";
-	int marked = areas ? smaps_read(proc, any_mergeable, NULL) : -ENOSYS;
+	int marked = areas ? smaps_any_mergeable(proc) : -ENOSYS;
 	return marked < 0 ? FLAG_UNKNOWN : marked ? FLAG_ON : FLAG_OFF;
 }
 
@@ -128,7 +111,7 @@ static int visit(const struct proc *proc, const struct proc_stat *stat, void *da
 		(strchr("ZXx", stat->state) && stat->threads <= 1))
 		return 0;
 	order->proc = proc;
-	take_comm(order, stat);
+	ctl_safe_name(order->comm, sizeof(order->comm), stat ? stat->comm : "?");
 	work_on(order);
 	return order->signal;
 }
@@ -153,7 +136,7 @@ static void work_on_listed(struct order *order)
 		if (select_wanted(selection, &proc, known ? &stat : NULL)) {
 			order->proc =
 				&proc; /* cppcheck-suppress autoVariables ; for work_on alone */
-			take_comm(order, known ? &stat : NULL);
+			ctl_safe_name(order->comm, sizeof(order->comm), known ? stat.comm : "?");
 			work_on(order);
 			order->proc = NULL;
 		}

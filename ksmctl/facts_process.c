@@ -1,6 +1,5 @@
 /* Looks at one process for ksmctl doctor, and at how alike it is to another of its kind. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -57,16 +56,6 @@ static pid_t find_twin(const struct root *root, pid_t pid, const char *comm)
 	return twin;
 }
 
-/* Letters, digits and signs of ASCII as they are, all else as '?': a name is whatever its owner wrote. */
-static void copy_safe(char *to, size_t size, const char *from)
-{
-	size_t i = 0;
-	for (; i < size - 1 && from[i]; i++)
-		to[i] = isascii((unsigned char)from[i]) && isprint((unsigned char)from[i]) ? from[i]
-											   : '?';
-	to[i] = '\0';
-}
-
 static void read_ksm(struct process_facts *facts, const struct proc *proc)
 {
 	struct proc_ksm ksm;
@@ -105,7 +94,7 @@ void facts_collect_process(
 		return;
 	facts->error = proc_read_stat(&proc, &stat);
 	if (!facts->error) {
-		copy_safe(facts->comm, sizeof(facts->comm), stat.comm);
+		ctl_safe_name(facts->comm, sizeof(facts->comm), stat.comm);
 		facts->kernel_thread = stat.kernel_thread;
 		facts->error = smaps_read(&proc, visit, facts);
 	}

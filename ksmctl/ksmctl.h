@@ -4,6 +4,7 @@
 #define KSMCTL_KSMCTL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ksmctl/config.h"
@@ -67,6 +68,12 @@ int ctl_read_config(struct config *config, const char *path, bool given);
 
 /* Set one tunable, telling a failure. Returns an exit code. */
 int ctl_set(struct ctl *ctl, enum ksm_key key, int64_t value);
+
+/*
+ * Copy the name of a process, cut to fit, with '?' for all but letters, digits and signs of ASCII: it is
+ * whatever its owner wrote, and goes to a terminal.
+ */
+void ctl_safe_name(char *to, size_t size, const char *raw);
 
 /* Bytes in one page, from the running kernel. */
 int64_t ctl_page_bytes(void);

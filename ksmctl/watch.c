@@ -106,12 +106,6 @@ static void on_event(pid_t pid, int alive, void *data)
 		drop(events->watch, at);
 }
 
-static int any_mergeable(const struct smaps_area *area, void *data)
-{
-	(void)data;
-	return area->bits & SMAPS_MERGEABLE ? 1 : 0;
-}
-
 /* Returns 1 when the process opted in, 0 when not, -ENODATA for a kernel thread, or -errno. */
 static int is_opted(const struct proc *proc)
 {
@@ -126,7 +120,7 @@ static int is_opted(const struct proc *proc)
 	if (ksm.present & PROC_KSM_RMAP_ITEMS && ksm.rmap_items > 0)
 		return 1;
 	/* Before 6.13 only the areas themselves tell. */
-	return smaps_read(proc, any_mergeable, NULL);
+	return smaps_any_mergeable(proc);
 }
 
 /* Resident anonymous memory: fields 2 and 3 of statm are resident and shared pages. */

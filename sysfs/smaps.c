@@ -305,3 +305,14 @@ int smaps_add(const struct smaps_area *area, void *data)
 	add(&sum->saved_kib, saved_kib(area));
 	return 0;
 }
+
+static int is_mergeable(const struct smaps_area *area, void *data)
+{
+	(void)data;
+	return area->bits & SMAPS_MERGEABLE ? 1 : 0;
+}
+
+int smaps_any_mergeable(const struct proc *proc)
+{
+	return smaps_read(proc, is_mergeable, NULL);
+}

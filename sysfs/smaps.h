@@ -76,6 +76,12 @@ int smaps_finish(struct smaps_parser *parser, smaps_visit visit, void *data);
  */
 int smaps_read(const struct proc *proc, smaps_visit visit, void *data);
 
+/*
+ * Is any area open to merging, whoever marked it? Returns 1, 0 (also where the kernel does not tell) or
+ * -errno of smaps_read. Ends at the first.
+ */
+int smaps_any_mergeable(const struct proc *proc);
+
 /* No machine has as much, and four such sums in bytes still fit into a signed number. */
 #define SMAPS_KIB_MAX ((UINT64_C(1) << 51) - 1)
 
