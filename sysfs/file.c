@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-ssize_t file_read(int dirfd, const char *path, char *buf, size_t size)
+static ssize_t read_whole(int dirfd, const char *path, char *buf, size_t size, bool in_one)
 {
 	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
@@ -31,12 +31,24 @@ ssize_t file_read(int dirfd, const char *path, char *buf, size_t size)
 			err = -EFBIG;
 			break;
 		}
+		if (in_one)
+			break;
 	}
 	close(fd);
 	if (err)
 		return err;
 	buf[len] = '\0';
 	return (ssize_t)len;
+}
+
+ssize_t file_read(int dirfd, const char *path, char *buf, size_t size)
+{
+	return read_whole(dirfd, path, buf, size, false);
+}
+
+ssize_t file_read_record(int dirfd, const char *path, char *buf, size_t size)
+{
+	return read_whole(dirfd, path, buf, size, true);
 }
 
 int file_write(int dirfd, const char *path, const char *text)

@@ -15,6 +15,9 @@
  */
 ssize_t file_read(int dirfd, const char *path, char *buf, size_t size);
 
+/* The same for what the kernel gives in one piece, so that nobody need ask whether there is more. */
+ssize_t file_read_record(int dirfd, const char *path, char *buf, size_t size);
+
 /*
  * Write `text` to an existing file with one write(2) and report what write and close said.
  * Never creates or truncates. Returns 0 or -errno (-EIO for a short write).

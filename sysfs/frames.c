@@ -115,6 +115,11 @@ static int read_entries(int fd, uint64_t first, size_t count, uint64_t *entries)
 	return 0;
 }
 
+int frames_counts(const struct frames *frames, uint64_t first, size_t count, uint64_t *counts)
+{
+	return read_entries(frames->count_fd, first, count, counts);
+}
+
 /* One frame that this process maps `here` times. Parts of a byte are kept in `rest`, in 2^-32. */
 static void add_frame(struct frames_sum *sum, uint64_t here, uint64_t mappings, int64_t page_bytes,
 	uint64_t *rest)
@@ -123,6 +128,7 @@ static void add_frame(struct frames_sum *sum, uint64_t here, uint64_t mappings, 
 		mappings = here; /* it changed while we looked */
 	sum->merged_pages += here;
 	sum->self_pages += mappings == here ? here : 0;
+	sum->alone_pages += mappings == 1;
 	uint64_t whole = (uint64_t)page_bytes << 32, each = whole - whole / mappings;
 	*rest += (each & UINT32_MAX) * here;
 	sum->saved_bytes += (each >> 32) * here + (*rest >> 32);

@@ -23,6 +23,7 @@ void frames_close(struct frames *frames);
 struct frames_sum {
 	uint64_t merged_pages; /* mappings of merged pages */
 	uint64_t self_pages;   /* of these: nobody but this process maps the page */
+	uint64_t alone_pages;  /* of these: mapped once, so that nothing is shared */
 	uint64_t
 		saved_bytes; /* the sum of (1 - 1 / mappings of the page): adds up over processes */
 };
@@ -43,6 +44,9 @@ int frames_add(
 
 /* The same for entries of a pagemap that are read already. */
 int frames_add_entries(struct frames_list *list, const uint64_t *entries, size_t count);
+
+/* How often each of the frames first ... first + count - 1 is mapped. Returns 0 or -errno. */
+int frames_counts(const struct frames *frames, uint64_t first, size_t count, uint64_t *counts);
 
 /* Look each of them up. Sorts the list. Returns 0 or -errno. */
 int frames_look_up(const struct frames *frames, struct frames_list *list, struct frames_sum *sum);

@@ -53,19 +53,33 @@ int proc_walk_open(struct proc_walk *walk, const struct root *root)
 	return err;
 }
 
-int proc_walk_next(struct proc_walk *walk, struct proc *proc)
+int proc_walk_pid(struct proc_walk *walk, pid_t *pid)
 {
 	for (;;) {
+		int64_t number;
 		errno = 0;
 		const struct dirent *entry = readdir(walk->dir);
 		if (!entry)
 			return errno ? -errno : 0;
-		int64_t pid;
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
-			file_parse_i64(entry->d_name, strlen(entry->d_name), &pid) || pid < 1 ||
-			pid > INT_MAX)
+			file_parse_i64(entry->d_name, strlen(entry->d_name), &number) ||
+			number < 1 || number > INT_MAX)
 			continue;
-		int err = open_pid(proc, dirfd(walk->dir), entry->d_name, (pid_t)pid);
+		*pid = (pid_t)number;
+		return 1;
+	}
+}
+
+int proc_walk_next(struct proc_walk *walk, struct proc *proc)
+{
+	for (;;) {
+		char path[16];
+		pid_t pid = 0;
+		int found = proc_walk_pid(walk, &pid);
+		if (found <= 0)
+			return found;
+		snprintf(path, sizeof(path), "%d", (int)pid);
+		int err = open_pid(proc, dirfd(walk->dir), path, pid);
 		if (!err)
 			return 1;
 		if (err != -ESRCH)
@@ -104,31 +118,70 @@ int proc_each_thread(const struct proc *proc, const char *name, proc_thread_visi
 	return result;
 }
 
+/* Places of what is read, counted from the state, which is 0; up to the resident size. */
+enum {
+	STAT_PPID = 1,
+	STAT_FLAGS = 6,
+	STAT_MINFLT = 7,
+	STAT_MAJFLT = 9,
+	STAT_UTIME = 11,
+	STAT_STIME = 12,
+	STAT_THREADS = 17,
+	STAT_START = 19,
+	STAT_RSS = 21,
+	STAT_FIELDS = 22,
+};
+#define STAT_REST_MAX 1024 /* no kernel has as much behind the comm */
+
+/* " 123", " -1": by hand, for this is read of every process there is. Returns 0 or -EINVAL. */
+static int stat_field(const char **at, const char *end, int64_t *value)
+{
+	const char *p = *at;
+	bool negative = end - p > 1 && p[0] == ' ' && p[1] == '-';
+	if (end - p < 2 || *p != ' ')
+		return -EINVAL;
+	p += 1 + negative;
+	const char *digits = p;
+	uint64_t sum = 0;
+	for (; p < end && isdigit((unsigned char)*p); p++) {
+		if (__builtin_mul_overflow(sum, 10u, &sum) ||
+			__builtin_add_overflow(sum, (uint64_t)(*p - '0'), &sum))
+			return -EINVAL;
+	}
+	if (p == digits || (p < end && *p != ' ' && *p != '\n'))
+		return -EINVAL;
+	*value = negative ? (int64_t)-sum : (int64_t)sum;
+	*at = p;
+	return 0;
+}
+
 int proc_parse_stat(const char *text, size_t len, struct proc_stat *stat)
 {
 	const char *open = memchr(text, '(', len), *close = memrchr(text, ')', len);
 	if (!open || !close || close < open)
 		return -EINVAL;
 
-	/* What follows the comm is numbers; copied, so that sscanf meets a NUL. */
-	char rest[1024];
-	size_t rest_len = len - (size_t)(close + 1 - text);
-	if (rest_len >= sizeof(rest))
-		return -EINVAL;
-	memcpy(rest, close + 1, rest_len);
-	rest[rest_len] = '\0';
-
 	struct proc_stat out = { 0 };
-	unsigned flags;
-	int ppid;
-	if (sscanf(rest,
-		    " %c %d %*d %*d %*d %*d %u %" SCNu64 " %*u %" SCNu64 " %*u %" SCNu64 " %" SCNu64
-		    " %*d %*d %*d %*d %d %*d %" SCNu64 " %*u %" SCNu64,
-		    &out.state, &ppid, &flags, &out.minflt, &out.majflt, &out.utime_ticks,
-		    &out.stime_ticks, &out.threads, &out.start_ticks, &out.rss_pages) != 10)
+	int64_t fields[STAT_FIELDS] = { 0 };
+	const char *p = close + 1, *end = text + len;
+	if (end - p < 2 || end - p >= STAT_REST_MAX || p[0] != ' ')
 		return -EINVAL;
-	out.ppid = ppid;
-	out.kernel_thread = flags & PF_KTHREAD;
+	out.state = p[1];
+	p += 2;
+	for (int i = STAT_PPID; i < STAT_FIELDS; i++) {
+		int err = stat_field(&p, end, &fields[i]);
+		if (err)
+			return err;
+	}
+	out.ppid = (pid_t)fields[STAT_PPID];
+	out.kernel_thread = fields[STAT_FLAGS] & PF_KTHREAD;
+	out.minflt = (uint64_t)fields[STAT_MINFLT];
+	out.majflt = (uint64_t)fields[STAT_MAJFLT];
+	out.utime_ticks = (uint64_t)fields[STAT_UTIME];
+	out.stime_ticks = (uint64_t)fields[STAT_STIME];
+	out.threads = (int)fields[STAT_THREADS];
+	out.start_ticks = (uint64_t)fields[STAT_START];
+	out.rss_pages = (uint64_t)fields[STAT_RSS];
 
 	size_t comm_len = (size_t)(close - open - 1);
 	if (comm_len >= sizeof(out.comm))
@@ -141,7 +194,7 @@ int proc_parse_stat(const char *text, size_t len, struct proc_stat *stat)
 int proc_read_stat(const struct proc *proc, struct proc_stat *stat)
 {
 	char buf[2048];
-	ssize_t len = file_read(proc->fd, "stat", buf, sizeof(buf));
+	ssize_t len = file_read_record(proc->fd, "stat", buf, sizeof(buf));
 	return len < 0 ? (int)len : proc_parse_stat(buf, (size_t)len, stat);
 }
 
@@ -248,7 +301,7 @@ int proc_read_ksm_stat(const struct proc *proc, struct proc_ksm *ksm)
 {
 	char buf[1024];
 	struct proc_ksm out = { 0 };
-	ssize_t len = file_read(proc->fd, "ksm_stat", buf, sizeof(buf));
+	ssize_t len = file_read_record(proc->fd, "ksm_stat", buf, sizeof(buf));
 	if (len < 0 && len != -ENOENT)
 		return (int)len;
 	/* Empty where the main thread has exited; and for kernel threads, where all threads' are. */

@@ -26,6 +26,8 @@ struct proc_walk {
 };
 
 int proc_walk_open(struct proc_walk *walk, const struct root *root);
+/* The next number, of a process that may have gone meanwhile. Returns 1, 0 at the end, or -errno. */
+int proc_walk_pid(struct proc_walk *walk, pid_t *pid);
 /* Opens the next process. Returns 1, 0 at the end, or -errno. The caller closes each. */
 int proc_walk_next(struct proc_walk *walk, struct proc *proc);
 void proc_walk_close(struct proc_walk *walk);

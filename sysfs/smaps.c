@@ -174,8 +174,7 @@ int smaps_finish(struct smaps_parser *parser, smaps_visit visit, void *data)
 	return visit(&parser->area, data);
 }
 
-/* Feed an open smaps file to the parser. *areas counts reads that gave something. */
-static int read_fd(int fd, smaps_visit visit, void *data, bool *empty)
+int smaps_read_fd(int fd, smaps_visit visit, void *data, bool *empty)
 {
 	struct smaps_parser parser = { 0 };
 	char buf[SMAPS_BUFFER];
@@ -206,6 +205,9 @@ static int read_fd(int fd, smaps_visit visit, void *data, bool *empty)
 		held -= whole;
 		memmove(buf, buf + whole, held);
 	}
+	/* What was there at the beginning is not there any more: it was not read to its end. */
+	if (!*empty && pread(fd, buf + held, 1, 0) == 0)
+		return -ESRCH;
 	int err = held ? smaps_parse(&parser, buf, held, visit, data) : 0;
 	return err ? err : smaps_finish(&parser, visit, data);
 }
@@ -215,7 +217,7 @@ static int read_path(int dirfd, const char *path, smaps_visit visit, void *data,
 	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	int err = read_fd(fd, visit, data, empty);
+	int err = smaps_read_fd(fd, visit, data, empty);
 	close(fd);
 	return err;
 }
@@ -280,7 +282,8 @@ int smaps_add(const struct smaps_area *area, void *data)
 	uint64_t priv = field(area, SMAPS_PRIVATE_CLEAN) + field(area, SMAPS_PRIVATE_DIRTY);
 	uint64_t shared = field(area, SMAPS_SHARED_CLEAN) + field(area, SMAPS_SHARED_DIRTY);
 
-	sum->areas++;
+	/* What is in the kernel's half of the addresses ([vsyscall]) is no area of the process. */
+	sum->areas += area->start <= INT64_MAX;
 	sum->mergeable_areas += (area->bits & SMAPS_MERGEABLE) != 0;
 	sum->seen |= area->seen;
 	sum->has_vmflags |= (area->bits & SMAPS_HAS_VMFLAGS) != 0;

@@ -77,6 +77,12 @@ int smaps_finish(struct smaps_parser *parser, smaps_visit visit, void *data);
 int smaps_read(const struct proc *proc, smaps_visit visit, void *data);
 
 /*
+ * The same for a file that is open, smaps or maps (which is its headers). *empty: there was nothing
+ * in it. Where the memory goes while it is read the file ends there: then this is -ESRCH.
+ */
+int smaps_read_fd(int fd, smaps_visit visit, void *data, bool *empty);
+
+/*
  * Is any area open to merging, whoever marked it? Returns 1, 0 (also where the kernel does not tell) or
  * -errno of smaps_read. Ends at the first.
  */
@@ -90,6 +96,7 @@ struct smaps_sum {
 	unsigned areas, mergeable_areas;
 	unsigned seen;	  /* fields that at least one area had */
 	bool has_vmflags; /* at least one area had them: else "mergeable" is not known */
+	bool no_dirty;	  /* clean and dirty were not told apart: dirty_kib is not known */
 	uint64_t code_private_kib, code_shared_kib;
 	uint64_t data_private_kib, data_shared_kib;
 	uint64_t rss_kib, pss_kib, uss_kib, swap_kib, dirty_kib, anonymous_kib;

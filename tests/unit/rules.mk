@@ -8,3 +8,5 @@ $B/tests/unit/test_ksm_set $B/tests/unit/test_ksm_faults: override LDFLAGS += \
 	$(call wrap,openat openat64 read write close)
 # These cut what is read into pieces.
 $B/tests/unit/test_smaps_read: override LDFLAGS += $(call wrap,read)
+# This plays a process and its pages.
+$B/tests/unit/test_pagemap: override LDFLAGS += $(call wrap,ioctl pread64)
