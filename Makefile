@@ -106,9 +106,9 @@ check-long: tests
 	@FORKS=10000 KSM_TEST_LONG=1 B=$B tests/run $B/tests/unit/test_reg_forks $B/tests/live/enable_busy tests/live/enable_cli.sh
 tsan valgrind:
 	@B=$B tests/sanitize $(patsubst tsan,thread,$@)
-bench-stat: all
+bench-stat: all $B/tests/bench/stat_areas $B/tests/bench/stall
 	@.ci/deps bench
-	@B=$B tests/bench/stat
+	@B=$B tests/bench/stat $(if $(JSON),--json $(JSON)) $(PROCESSES)
 help:
 	@echo "all check demo deps install uninstall clean; check-kernels check-long fixtures lint asan tsan valgrind;"
 	@echo "examples bench-control bench-idle bench-reg bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="

@@ -31,8 +31,13 @@ SMAPS_COLUMN(pss, e->sum.pss_kib, SEEN(SMAPS_PSS))
 SMAPS_COLUMN(uss, e->sum.uss_kib, SEEN(SMAPS_PRIVATE_DIRTY))
 SMAPS_COLUMN(swap, e->sum.swap_kib, SEEN(SMAPS_SWAP))
 SMAPS_COLUMN(huge, e->sum.huge_kib, SEEN(SMAPS_ANON_HUGE))
-SMAPS_COLUMN(dirty, e->sum.dirty_kib, SEEN(SMAPS_PRIVATE_DIRTY))
 SMAPS_COLUMN(anonymous, e->sum.anonymous_kib, SEEN(SMAPS_ANONYMOUS))
+
+static bool dirty(const struct entry *e, int64_t *value)
+{
+	*value = (int64_t)e->sum.dirty_kib * 1024;
+	return !e->smaps_error && e->sum.seen & SEEN(SMAPS_PRIVATE_DIRTY) && !e->sum.no_dirty;
+}
 
 static bool ksm_field(const struct entry *e, unsigned bit)
 {
@@ -69,6 +74,29 @@ static bool self(const struct entry *e, int64_t *value)
 {
 	*value = (int64_t)e->frames.self_pages * sysconf(_SC_PAGESIZE);
 	return !e->smaps_error && e->frames_known;
+}
+
+static bool with_others(const struct entry *e, int64_t *value)
+{
+	uint64_t pages = e->frames.merged_pages - e->frames.self_pages;
+	*value = (int64_t)pages * sysconf(_SC_PAGESIZE);
+	return !e->smaps_error && e->frames_known;
+}
+
+static bool shared_file(const struct entry *e, int64_t *value)
+{
+	*value = (int64_t)e->shared.file_kib * 1024;
+	return !e->smaps_error && e->shared_known;
+}
+
+/* What is shared, anonymous and not merged. The two were read one after the other. */
+static bool shared_cow(const struct entry *e, int64_t *value)
+{
+	uint64_t merged = e->frames.merged_pages - e->frames.alone_pages;
+	*value = (int64_t)e->shared.anon_kib * 1024 - (int64_t)merged * sysconf(_SC_PAGESIZE);
+	if (*value < 0)
+		*value = 0;
+	return !e->smaps_error && e->shared_known && e->frames_known;
 }
 
 static bool zero(const struct entry *e, int64_t *value)
@@ -146,9 +174,13 @@ static const char *opted(const struct entry *e)
 {
 	if (ksm_field(e, PROC_KSM_MERGE_ANY) && e->ksm.merge_any)
 		return "prctl";
-	if (e->smaps_error || !e->sum.has_vmflags)
+	if (e->smaps_error)
 		return NULL;
-	return e->sum.mergeable_areas ? "madvise" : "no";
+	if (e->sum.has_vmflags)
+		return e->sum.mergeable_areas ? "madvise" : "no";
+	if (ksm_field(e, PROC_KSM_MERGEABLE))
+		return e->ksm.mergeable ? "madvise" : "no";
+	return NULL;
 }
 
 /* Where a process is: NULL when there is no such thing, as when it is not known. */
@@ -197,61 +229,73 @@ bool column_is_of_machine(const struct column *column)
 	return column->number == of_machine;
 }
 
+enum { SMAPS = ENTRY_NEEDS_SMAPS, SHARED = ENTRY_NEEDS_SHARED };
+
 const struct column columns[] = {
-	{ "PID", COLUMN_COUNT, false, "process ID", pid, NULL },
-	{ "PPID", COLUMN_COUNT, false, "parent's process ID", ppid, NULL },
-	{ "USER", COLUMN_TEXT, false, "effective user", NULL, user },
-	{ "THREADS", COLUMN_COUNT, true, "threads", threads, NULL },
+	{ "PID", COLUMN_COUNT, false, "process ID", pid, NULL, 0 },
+	{ "PPID", COLUMN_COUNT, false, "parent's process ID", ppid, NULL, 0 },
+	{ "USER", COLUMN_TEXT, false, "effective user", NULL, user, 0 },
+	{ "THREADS", COLUMN_COUNT, true, "threads", threads, NULL, 0 },
 	{ "CODE_P", COLUMN_BYTES, true, "code of its own (resident, executable mappings)",
-		code_private, NULL },
-	{ "CODE_S", COLUMN_BYTES, false, "code shared with other mappings", code_shared, NULL },
-	{ "DATA_P", COLUMN_BYTES, true, "data of its own", data_private, NULL },
-	{ "DATA_S", COLUMN_BYTES, false, "data shared, by merging, fork or file", data_shared,
-		NULL },
-	{ "TOTAL", COLUMN_BYTES, false, "sum of the four", total, NULL },
-	{ "RSS", COLUMN_BYTES, false, "resident memory", rss, NULL },
+		code_private, NULL, 0 },
+	{ "CODE_S", COLUMN_BYTES, false, "code shared with other mappings", code_shared, NULL, 0 },
+	{ "DATA_P", COLUMN_BYTES, true, "data of its own", data_private, NULL, 0 },
+	{ "DATA_S", COLUMN_BYTES, false, "data shared, by merging, fork or file", data_shared, NULL,
+		0 },
+	{ "SHARED_FILE", COLUMN_BYTES, false, "shared pages of files and of shared memory",
+		shared_file, NULL, SHARED },
+	{ "SHARED_COW", COLUMN_BYTES, false, "shared since a fork, and not merged (root)",
+		shared_cow, NULL, SHARED },
+	{ "TOTAL", COLUMN_BYTES, false, "sum of the four", total, NULL, 0 },
+	{ "RSS", COLUMN_BYTES, false, "resident memory", rss, NULL, 0 },
 	{ "PSS", COLUMN_BYTES, true, "resident memory, shared pages divided by their users", pss,
-		NULL },
-	{ "USS", COLUMN_BYTES, true, "resident memory of its own: freed when it ends", uss, NULL },
-	{ "SWAP", COLUMN_BYTES, true, "swapped out", swap, NULL },
-	{ "HUGE", COLUMN_BYTES, false, "on huge pages, transparent or hugetlb", huge, NULL },
+		NULL, SMAPS },
+	{ "USS", COLUMN_BYTES, true, "resident memory of its own: freed when it ends", uss, NULL,
+		0 },
+	{ "SWAP", COLUMN_BYTES, true, "swapped out", swap, NULL, SMAPS },
+	{ "HUGE", COLUMN_BYTES, false, "on huge pages, transparent or hugetlb", huge, NULL, SMAPS },
 	{ "ANON", COLUMN_BYTES, false, "anonymous memory: what merging can work on", anonymous,
-		NULL },
-	{ "DIRTY", COLUMN_BYTES, false, "dirty memory; merged pages count as dirty", dirty, NULL },
-	{ "KSM", COLUMN_BYTES, false, "mapped merged pages", ksm, NULL },
+		NULL, 0 },
+	{ "DIRTY", COLUMN_BYTES, false, "dirty memory; merged pages count as dirty", dirty, NULL,
+		SMAPS },
+	{ "KSM", COLUMN_BYTES, false, "mapped merged pages", ksm, NULL, 0 },
 	{ "ZERO", COLUMN_BYTES, true, "zero pages merged away; not in RSS, PSS, KSM or SAVED", zero,
-		NULL },
+		NULL, 0 },
 	{ "SAVED", COLUMN_BYTES, true, "its share of what merging saves; exact for root", saved,
-		NULL },
-	{ "SAVED_BY", COLUMN_TEXT, false, "how SAVED is known: exact or estimated", NULL,
-		saved_by },
+		NULL, 0 },
+	{ "SAVED_BY", COLUMN_TEXT, false, "how SAVED is known: exact or estimated", NULL, saved_by,
+		0 },
+	{ "KSM_OTHERS", COLUMN_BYTES, false, "memory merged with other processes (root)",
+		with_others, NULL, 0 },
 	{ "KSM_SELF", COLUMN_BYTES, true, "memory merged with nothing but itself (root)", self,
-		NULL },
+		NULL, 0 },
 	{ "PROFIT", COLUMN_BYTES, false, "the kernel's claim for it: merged less bookkeeping",
-		profit, NULL },
-	{ "SCANNED", COLUMN_COUNT, true, "pages that ksmd tracks in it", scanned, NULL },
-	{ "OPTED", COLUMN_TEXT, false, "how it is open to merging: prctl, madvise, no", NULL,
-		opted },
-	{ "AREAS", COLUMN_COUNT, true, "memory areas", areas, NULL },
-	{ "MERGEABLE", COLUMN_COUNT, true, "memory areas open to merging", mergeable_areas, NULL },
-	{ "MINFLT", COLUMN_COUNT, true, "minor page faults since its start", minflt, NULL },
-	{ "MAJFLT", COLUMN_COUNT, true, "major page faults since its start", majflt, NULL },
-	{ "COMMAND", COLUMN_TEXT, false, "name of the program", NULL, command },
-	{ "CGROUP", COLUMN_PLACE, false, "control group", NULL, cgroup },
-	{ "UNIT", COLUMN_PLACE, false, "unit of systemd", NULL, unit },
-	{ "CONTAINER", COLUMN_PLACE, false, "container or guest, as RUNTIME:NAME", NULL,
-		container },
-	{ "POD", COLUMN_PLACE, false, "UID of the Kubernetes pod", NULL, pod },
-	{ "PROCS", COLUMN_COUNT, true, "processes", processes, NULL },
+		profit, NULL, 0 },
+	{ "SCANNED", COLUMN_COUNT, true, "pages that ksmd tracks in it", scanned, NULL, 0 },
+	{ "OPTED", COLUMN_TEXT, false, "how it is open to merging: prctl, madvise, no", NULL, opted,
+		0 },
+	{ "AREAS", COLUMN_COUNT, true, "memory areas", areas, NULL, 0 },
+	{ "MERGEABLE", COLUMN_COUNT, true, "memory areas open to merging", mergeable_areas, NULL,
+		SMAPS },
+	{ "MINFLT", COLUMN_COUNT, true, "minor page faults since its start", minflt, NULL, 0 },
+	{ "MAJFLT", COLUMN_COUNT, true, "major page faults since its start", majflt, NULL, 0 },
+	{ "COMMAND", COLUMN_TEXT, false, "name of the program", NULL, command, 0 },
+	{ "CGROUP", COLUMN_PLACE, false, "control group", NULL, cgroup, 0 },
+	{ "UNIT", COLUMN_PLACE, false, "unit of systemd", NULL, unit, 0 },
+	{ "CONTAINER", COLUMN_PLACE, false, "container or guest, as RUNTIME:NAME", NULL, container,
+		0 },
+	{ "POD", COLUMN_PLACE, false, "UID of the Kubernetes pod", NULL, pod, 0 },
+	{ "PROCS", COLUMN_COUNT, true, "processes", processes, NULL, 0 },
 	{ "UNREADABLE", COLUMN_COUNT, true, "of these, processes that could not be read",
-		unreadable, NULL },
+		unreadable, NULL, 0 },
 	{ "KERNEL_SAVED", COLUMN_BYTES, false, "--by system: pages_sharing, as bytes", of_machine,
-		NULL },
+		NULL, 0 },
 	{ "KERNEL_ZERO", COLUMN_BYTES, false, "--by system: ksm_zero_pages, as bytes", of_machine,
-		NULL },
-	{ "KERNEL_PROFIT", COLUMN_BYTES, false, "--by system: general_profit", of_machine, NULL },
+		NULL, 0 },
+	{ "KERNEL_PROFIT", COLUMN_BYTES, false, "--by system: general_profit", of_machine, NULL,
+		0 },
 	{ "KSMD_MS", COLUMN_COUNT, false, "--by system: CPU time of ksmd in milliseconds",
-		of_machine, NULL },
+		of_machine, NULL, 0 },
 };
 const size_t columns_count = sizeof(columns) / sizeof(*columns);
 

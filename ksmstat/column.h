@@ -20,6 +20,7 @@ struct column {
 	/* Exactly one of the two is set. They return false or NULL where the value is not known. */
 	bool (*number)(const struct entry *entry, int64_t *value); /* COLUMN_BYTES: bytes */
 	const char *(*text)(const struct entry *entry);
+	unsigned needs; /* ENTRY_NEEDS_... */
 };
 
 extern const struct column columns[];

@@ -3,14 +3,16 @@
 #include "ksmstat/entry.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "ksmstat/memory.h"
 
 /* More readers than this gain nothing, and would be felt by others. */
 #define READERS_MAX 8
@@ -44,46 +46,53 @@ static const char *user_name(uid_t uid)
 	return user->name;
 }
 
-/* Areas as they come from smaps: summed, and of those with merged pages the frames taken down. */
-struct areas {
-	struct entry *entry;
-	const struct proc *proc;
-	const struct frames *frames; /* NULL when no more are wanted */
-	struct frames_list list;
-	int pagemap_fd;
-};
+/* Results of reading a process that are no errors. */
+enum { NOT_WANTED = 1, TOO_LARGE = 2 };
 
-static int add_area(const struct smaps_area *area, void *data)
+/* A program that is replaced by another (exec) loses its memory and is not gone. */
+#define TRIES 5
+
+/* Of the running system, /proc/PID belongs to its effective user; a captured one to whoever has it. */
+static int read_uid(const struct proc *proc, const struct root *root, uid_t *uid)
 {
-	struct areas *areas = data;
-	if (areas->frames && area->seen & 1U << SMAPS_KSM && area->kib[SMAPS_KSM]) {
-		if (areas->pagemap_fd < 0)
-			areas->pagemap_fd =
-				openat(areas->proc->fd, "pagemap", O_RDONLY | O_CLOEXEC);
-		if (areas->pagemap_fd < 0 ||
-			frames_add(&areas->list, areas->pagemap_fd, area->start, area->end,
-				areas->frames->page_bytes))
-			areas->frames = NULL;
+	struct stat st;
+	if (root->foreign)
+		return proc_read_uid(proc, uid);
+	if (fstat(proc->fd, &st) < 0)
+		return -errno;
+	*uid = st.st_uid;
+	return 0;
+}
+
+static bool too_large(const struct entry *entry, uint64_t max_rss_bytes)
+{
+	return max_rss_bytes &&
+	       entry->stat.rss_pages > max_rss_bytes / (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Memory, and what the kernel counts of it. Returns 0, or -ESRCH when there is none any more. */
+static int read_memory(
+	struct entry *entry, const struct proc *proc, const struct entry_request *request)
+{
+	struct proc_stat stat = entry->stat;
+	for (int i = 0; i < TRIES; i++) {
+		memset(&entry->sum, 0, sizeof(entry->sum));
+		entry->ksm_error = proc_read_ksm_stat(proc, &entry->ksm);
+		entry->smaps_error = memory_read(entry, proc, request);
+		if (entry->smaps_error != -ESRCH)
+			break;
+		int err = proc_read_stat(proc, &stat);
+		if (err || stat.state == 'Z' || stat.state == 'X')
+			return -ESRCH;
+		entry->stat = stat;
 	}
-	return smaps_add(area, &areas->entry->sum);
+	/* A zombie has no memory any more; whoever waits for it is another matter. */
+	return entry->smaps_error == -ESRCH || (!entry->smaps_error && !entry->sum.areas) ? -ESRCH
+											  : 0;
 }
 
-static void read_memory(struct entry *entry, const struct proc *proc, const struct frames *frames)
-{
-	struct areas areas = { .entry = entry, .proc = proc, .frames = frames, .pagemap_fd = -1 };
-	entry->smaps_error = smaps_read(proc, add_area, &areas);
-	entry->frames_known = areas.frames && !entry->smaps_error &&
-			      entry->sum.seen & 1U << SMAPS_KSM &&
-			      frames_look_up(frames, &areas.list, &entry->frames) == 0;
-	free(areas.list.frames);
-	if (areas.pagemap_fd >= 0)
-		close(areas.pagemap_fd);
-}
-
-#define NOT_WANTED 1
-
-/* Read one process. Returns 0, NOT_WANTED, -ESRCH when it is gone or has no memory of its own. */
-static int read_process(struct entry *entry, const struct proc *proc,
+/* Read one process. Returns 0, NOT_WANTED, TOO_LARGE, -ESRCH when it is gone or has no memory. */
+static int read_process(struct entry *entry, const struct proc *proc, const struct root *root,
 	const struct entry_request *request, struct places *places)
 {
 	entry->pid = proc->pid;
@@ -94,17 +103,12 @@ static int read_process(struct entry *entry, const struct proc *proc,
 		entry->stat.comm[0] = '?';
 	if (!select_wanted(request->selection, proc, err ? NULL : &entry->stat))
 		return NOT_WANTED;
+	if (too_large(entry, request->max_rss_bytes))
+		return TOO_LARGE;
 	if (request->places)
 		entry->place = place_read(places, proc);
-	entry->uid_error = proc_read_uid(proc, &entry->uid);
-	read_memory(entry, proc, request->frames);
-	if (entry->smaps_error == -ESRCH)
-		return -ESRCH;
-	/* A zombie has no memory any more; whoever waits for it is another matter. */
-	if (!entry->smaps_error && entry->sum.areas == 0)
-		return -ESRCH;
-	entry->ksm_error = proc_read_ksm_stat(proc, &entry->ksm);
-	return 0;
+	entry->uid_error = read_uid(proc, root, &entry->uid);
+	return read_memory(entry, proc, request);
 }
 
 /* The work that the readers share: each takes the next process that none has taken. */
@@ -129,8 +133,8 @@ static void *reader(void *data)
 		reading->results[i] = proc_open(&proc, reading->root, reading->entries[i].pid);
 		if (reading->results[i])
 			continue;
-		reading->results[i] = read_process(
-			&reading->entries[i], &proc, reading->request, reading->places);
+		reading->results[i] = read_process(&reading->entries[i], &proc, reading->root,
+			reading->request, reading->places);
 		proc_close(&proc);
 	}
 }
@@ -156,7 +160,7 @@ static int read_entries(
 	if (!reading.results)
 		return -ENOMEM;
 	/* This thread reads too, so a thread that cannot be had is not missed. */
-	while ((long)started < readers - 1 && started * 8 < list->count &&
+	while ((long)started < readers - 1 && started + 1 < list->count &&
 		pthread_create(&threads[started], NULL, reader, &reading) == 0)
 		started++;
 	reader(&reading);
@@ -169,6 +173,8 @@ static int read_entries(
 		struct entry *entry = &list->entries[i];
 		if (reading.results[i] == -ESRCH)
 			list->missing++;
+		else if (reading.results[i] == TOO_LARGE)
+			list->too_large++;
 		else if (reading.results[i] < 0)
 			err = reading.results[i];
 		if (reading.results[i])
@@ -200,13 +206,12 @@ static int append(struct entry_list *list, pid_t pid)
 static int list_all(struct entry_list *list, const struct root *root)
 {
 	struct proc_walk walk;
-	struct proc proc;
+	pid_t pid;
 	int err = proc_walk_open(&walk, root);
 	if (err)
 		return err;
-	while ((err = proc_walk_next(&walk, &proc)) > 0) {
-		err = append(list, proc.pid);
-		proc_close(&proc);
+	while ((err = proc_walk_pid(&walk, &pid)) > 0) {
+		err = append(list, pid);
 		if (err)
 			break;
 	}

@@ -5,10 +5,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "ksmstat/place.h"
 #include "sysfs/select.h"
 #include "sysfs/frames.h"
+#include "sysfs/pagemap.h"
 #include "sysfs/proc.h"
 #include "sysfs/smaps.h"
 
@@ -22,6 +24,8 @@ struct entry {
 	const char *user; /* name, or the number where there is none; lives as long as the list */
 	int smaps_error;  /* 0: sum holds; else -errno and nothing of it does */
 	struct smaps_sum sum;
+	bool shared_known; /* shared holds */
+	struct pagemap_shared shared;
 	bool frames_known; /* frames holds, and with it the exact saving */
 	struct frames_sum frames;
 	int ksm_error; /* 0: ksm holds, its `present` bits saying what of it */
@@ -33,14 +37,25 @@ struct entry_list {
 	size_t count, room;
 	size_t unreadable; /* entries of which smaps could not be read */
 	size_t missing;	   /* asked for by PID, and not there */
+	size_t too_large;  /* meant, and left out for their size */
 	struct places places;
 };
 
-/* What is read. */
+/* What of a process's memory is wanted besides sizes, private and shared, and what is merged. */
+enum {
+	ENTRY_NEEDS_SMAPS = 1 << 0,  /* what only smaps tells */
+	ENTRY_NEEDS_SHARED = 1 << 1, /* what only pagemap tells */
+};
+
+/* What is read, and how. */
 struct entry_request {
 	const struct selection *selection;
+	unsigned needs;
 	bool places;		     /* also where each process is */
 	const struct frames *frames; /* to look at page frames; NULL where that cannot be */
+	bool pagemap;		     /* it can be read on this kernel */
+	bool gentle;		     /* by pagemap alone, in small steps */
+	uint64_t max_rss_bytes;	     /* larger ones are left out; 0: none is */
 };
 
 /*

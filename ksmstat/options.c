@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ksmstat/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "sysfs/file.h"
 
@@ -35,7 +37,17 @@ static int usage(void)
 #define TOP_PAGES_MAX 1000
 
 /* Of the options without a letter. */
-enum { OPT_SORT = 256, OPT_CLASSIC, OPT_ESTIMATE, OPT_SETTLE, OPT_TOP_PAGES, OPT_ROOT, OPT_BY };
+enum {
+	OPT_SORT = 256,
+	OPT_CLASSIC,
+	OPT_ESTIMATE,
+	OPT_SETTLE,
+	OPT_TOP_PAGES,
+	OPT_ROOT,
+	OPT_BY,
+	OPT_GENTLE,
+	OPT_MAX_RSS
+};
 
 static const struct {
 	int key; /* its letter, or a number above them */
@@ -61,6 +73,8 @@ static const struct {
 	{ OPT_ESTIMATE, "estimate", NULL, "what merging would save, from the pages themselves" },
 	{ OPT_SETTLE, "settle", "SECONDS", "--estimate: look again after so long (2); 0: once" },
 	{ OPT_TOP_PAGES, "top-pages", "N", "--estimate: the N contents that repeat most" },
+	{ OPT_GENTLE, "gentle", NULL, "in small steps: hardly stops what it looks at" },
+	{ OPT_MAX_RSS, "max-rss", "SIZE", "leave out processes with more resident memory" },
 	{ OPT_ROOT, "root", "DIR", "read /proc below DIR" },
 	{ 'h', "help", NULL, "this help" },
 	{ 'V', "version", NULL, "the version" },
@@ -206,6 +220,26 @@ static int parse_top_pages(struct options *options, const char *text)
 	return -1;
 }
 
+/* A number of bytes, or of the unit behind it: K, M, G, T, with or without "iB". */
+static int parse_max_rss(struct options *options, const char *text)
+{
+	static const char units[] = "KMGT";
+	size_t digits = strspn(text, "0123456789");
+	const char *unit =
+		text[digits] ? strchr(units, toupper((unsigned char)text[digits])) : NULL;
+	const char *rest = text + digits + (unit != NULL);
+	int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+	int64_t number;
+
+	if (file_parse_i64(text, digits, &number) || number < 1 || number > INT64_MAX >> shift ||
+		(*rest && (!unit || strcasecmp(rest, "iB") != 0))) {
+		error("--max-rss wants a size as 512M or 4G, not '%s'", text);
+		return usage();
+	}
+	options->max_rss_bytes = (uint64_t)number << shift;
+	return -1;
+}
+
 /* Returns an exit code, or -1 to go on. */
 static int parse_option(struct options *options, int c, char **argv)
 {
@@ -253,6 +287,11 @@ static int parse_option(struct options *options, int c, char **argv)
 		return parse_settle(options, optarg);
 	case OPT_TOP_PAGES:
 		return parse_top_pages(options, optarg);
+	case OPT_GENTLE:
+		options->gentle = true;
+		break;
+	case OPT_MAX_RSS:
+		return parse_max_rss(options, optarg);
 	case OPT_ROOT:
 		options->prefix = optarg;
 		break;
@@ -285,6 +324,10 @@ static int check_together(struct options *options)
 	if (options->mode == MODE_ESTIMATE ? options->tree
 					   : options->by && options->mode != MODE_REPORT) {
 		error("--by and --tree are of the report alone; --by is of --estimate too");
+		return usage();
+	}
+	if (options->mode == MODE_ESTIMATE && (options->gentle || options->max_rss_bytes)) {
+		error("--gentle and --max-rss are of the report alone");
 		return usage();
 	}
 	return parse_columns(options);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "ksmstat/column.h"
@@ -34,9 +35,11 @@ struct options {
 	struct selection selection;
 	enum group_by by; /* GROUP_NONE: a row for each process */
 	bool tree;
-	const char *columns; /* as asked for, NULL for the default: print.columns has them */
-	unsigned settle_ms;  /* --estimate: between its two looks; 0 for one look */
-	size_t top_pages;    /* --estimate: contents to show */
+	const char *columns;	/* as asked for, NULL for the default: print.columns has them */
+	bool gentle;		/* read memory in small steps */
+	uint64_t max_rss_bytes; /* leave out larger processes; 0: none */
+	unsigned settle_ms;	/* --estimate: between its two looks; 0 for one look */
+	size_t top_pages;	/* --estimate: contents to show */
 };
 
 /*

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ksmstat/report.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,9 +24,12 @@ static int found_code(const struct options *options, const struct entry_list *li
 	if (list->missing)
 		error("%zu of the processes asked for %s not there", list->missing,
 			list->missing == 1 ? "is" : "are");
+	if (list->too_large)
+		error("%zu %s larger than --max-rss and left out", list->too_large,
+			list->too_large == 1 ? "process is" : "processes are");
 	if (!select_any(&options->selection))
 		return STAT_OK;
-	if (list->count && !list->missing && !list->unreadable)
+	if (list->count && !list->missing && !list->unreadable && !list->too_large)
 		return STAT_OK;
 	return list->count > list->unreadable ? STAT_SOME_FOUND : STAT_NONE_FOUND;
 }
@@ -58,14 +62,31 @@ static int print_groups(
 	return err;
 }
 
+static unsigned needs(const struct options *options)
+{
+	unsigned needs = options->sort->needs;
+	for (size_t i = 0; i < options->print.columns.count; i++)
+		needs |= options->print.columns.column[i]->needs;
+	return needs;
+}
+
 int report(const struct options *options, const struct root *root)
 {
 	struct frames frames;
+	int pagemap_err = pagemap_probe(root);
+	if (options->gentle && pagemap_err == -ENOTTY) {
+		error("--gentle needs Linux 6.11 or later, and /proc of the running system");
+		return STAT_FAILED;
+	}
 	bool exact = frames_open(&frames, root) == 0;
 	const struct entry_request request = {
 		.selection = &options->selection,
 		.places = needs_places(options),
+		.needs = needs(options),
 		.frames = exact ? &frames : NULL,
+		.pagemap = pagemap_err == 0,
+		.gentle = options->gentle,
+		.max_rss_bytes = options->max_rss_bytes,
 	};
 	struct entry_list list;
 	int err = entry_read(&list, root, &request);

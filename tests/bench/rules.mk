@@ -50,3 +50,8 @@ bench-estimate:
 	@$(MAKE) -s $B/ksmctl $B/ksmstat $B/tests/job $B/tests/bench/estimate_copy
 	@$B/tests/bench/estimate_copy $B/ksmstat
 	@B=$B tests/bench/estimate $(if $(JSON),--json $(JSON)) $(WORKLOADS)
+
+# make bench-stat [JSON=FILE] [PROCESSES=375]
+$B/tests/bench/stat_areas $B/tests/bench/stall: $B/%: $O/%.o
+	@mkdir -p $(@D)
+	$Q$(link)

@@ -223,6 +223,35 @@ else
 		"${as_user[@]}" "$user_stat" --estimate -p $$
 fi
 
+# By which way it is read, and how much of it.
+for bad in '' 0 -1 q 1x 1KK 1KiX 99999999999999999999 9000000000G ' 1'; do
+	check "bad --max-rss ${bad@Q}" 2 '' '--max-rss wants a size as 512M or 4G.*--help' -- "$stat" --max-rss "$bad"
+done
+check '--estimate has no --gentle' 2 '' 'are of the report alone.*--help' -- "$stat" --estimate --gentle
+check '--estimate has no --max-rss' 2 '' 'are of the report alone.*--help' -- "$stat" --estimate --max-rss 1G
+start_child sleep 1000
+wait_for 10 grep -q sleep "/proc/$child/comm"
+check '--max-rss leaves out, says so' 32 '' '^ksmstat: 1 process is larger than --max-rss and left out$' -- \
+	"$stat" -n -p "$child" --max-rss 4096
+check '--max-rss, some of them' 64 'sleep' '^ksmstat: 1 process is larger' -- "$stat" -p "$child,$$" --max-rss 3M
+check '--max-rss that all are below' 0 'sleep' '' -- "$stat" -p "$child" --max-rss 1TiB
+if grep -qs 'ksm_mergeable: no' "/proc/$child/ksm_stat"; then
+	columns=pid,code_p,code_s,data_p,data_s,total,rss,uss,anon,ksm,saved,saved_by,areas,opted,command
+	also="diff '$work/out' <('$stat' -r -b -o $columns,pss -p $child | sed 's/ [^ ]*\$//')" \
+		check 'the numbers are the same by smaps' 0 . '' -- "$stat" -r -b -o $columns -p "$child"
+	also="diff '$work/out' <('$stat' -r -b -o $columns -p $child)" \
+		check 'and gently' 0 . '' -- "$stat" --gentle -r -b -o $columns -p "$child"
+	check_json 'gently, what needs smaps is not known' \
+		'.processes[0] | .pss == null and .huge == null and .dirty == null and .mergeable == null and .total > 0' -- \
+		"$stat" --gentle -J -o all -p "$child"
+	check_json 'what is shared is of files, forked or merged' \
+		'.processes[0] | .shared_file + .shared_cow + .ksm_others == .code_s + .data_s' -- \
+		"$stat" -J -o +shared_file,shared_cow,ksm_others -p "$child"
+else
+	skip 'the numbers are the same by smaps' 'ksm_stat does not say that it is not open to merging'
+fi
+check_json '--gentle of a captured tree' '.processes | any(.total > 0)' '^ksmstat: 1 of ' -- "$stat" --root "$root" --gentle -J
+
 # Output that cannot be written.
 for form in '' -J -r -P --classic --help; do
 	call="--root '$root' -o PID $form -p 100"
