@@ -3,7 +3,6 @@
 #include "ksmstat/text.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,18 +53,26 @@ const char *text_safe(const char *raw, char *buf, size_t size)
 	return buf;
 }
 
+/* In integers: the C library's floating point would be a good part of what printing a table takes. */
 const char *text_size(int64_t bytes, char *buf, size_t size)
 {
 	static const char units[] = "BKMGTPE";
-	double value = (double)bytes;
-	size_t unit = 0;
+	const char *sign = bytes < 0 ? "-" : "";
+	uint64_t all = bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes;
+	unsigned unit = 0, shift = 0;
 	/* From 1023.5 on it would be rounded to 1024 of this unit. */
-	while ((value >= 1023.5 || value <= -1023.5) && unit < sizeof(units) - 2) {
-		value /= 1024;
+	while (all >> shift >= 1024 || (shift && all >> (shift - 1) >= 2047)) {
+		shift += 10;
 		unit++;
 	}
-	bool whole =
-		unit == 0 || value >= 99.95 || value <= -99.95 || value == (double)(int64_t)value;
-	snprintf(buf, size, "%.*f%c", whole ? 0 : 1, value, units[unit]);
+	uint64_t whole = all >> shift, rest = all - (whole << shift);
+	uint64_t half = (UINT64_C(1) << shift) / 2;
+	uint64_t tenths = whole * 10 + ((rest * 10 + half) >> shift);
+	if (!rest || tenths >= 1000)
+		snprintf(buf, size, "%s%" PRIu64 "%c", sign, whole + (rest && rest >= half),
+			units[unit]);
+	else
+		snprintf(buf, size, "%s%" PRIu64 ".%" PRIu64 "%c", sign, tenths / 10, tenths % 10,
+			units[unit]);
 	return buf;
 }

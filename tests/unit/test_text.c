@@ -172,7 +172,7 @@ START_TEST(size_units)
 	expect_size(INT64_C(1) << 60, "1E");
 	expect_size(INT64_C(1) << 31, "2G");
 	expect_size(INT64_C(5000) << 30, "4.9T");
-	expect_size(INT64_MAX, "8E");
+	expect_size(INT64_MAX, "8.0E");
 }
 END_TEST
 
@@ -202,7 +202,7 @@ START_TEST(size_boundaries)
 	expect_size(1023 * 1024 + 900, "1.0M");
 	expect_size((1 << 20) - 1, "1.0M");
 	expect_size(-(1 << 20) + 1, "-1.0M");
-	expect_size((INT64_C(1) << 60) - 1, "1E"); /* the double nearest to it is 1 EiB */
+	expect_size((INT64_C(1) << 60) - 1, "1.0E"); /* no double is as near to 1 EiB */
 
 	for (size_t unit = 1; unit < 6; unit++) {
 		int64_t base = INT64_C(1) << (10 * unit);
