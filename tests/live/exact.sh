@@ -52,7 +52,8 @@ within $((sharing / 100 * 99)) $((sharing / 100 * 101)) "$sum" 'SAVED of all pro
 within 9700000 10100000 "$(column SAVED "${pids[0]}")" 'three share 8 MiB and two of them 8 more'
 within 0 0 "$(column KSM_SELF "${pids[0]}")" 'none of it is merged with itself'
 self=$(column KSM_SELF "${pids[4]}")
-within 3900000 4200000 "$self" 'zeros are merged with themselves'
+# A page has at most max_page_sharing mappings, 1 MiB of them: one may be another process's too.
+within 2900000 4200000 "$self" 'zeros are merged with themselves'
 n=$((n + 1))
 kind=$(column SAVED_BY "${pids[0]}")
 if [ "$kind" = exact ]; then echo "ok $n - and is called exact"; else bad=$((bad + 1)); echo "not ok $n - called '$kind'"; fi
