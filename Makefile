@@ -111,7 +111,7 @@ bench-stat: all $B/tests/bench/stat_areas $B/tests/bench/stall
 	@B=$B tests/bench/stat $(if $(JSON),--json $(JSON)) $(PROCESSES)
 help:
 	@echo "all check demo deps install uninstall clean; check-kernels check-long fixtures lint asan tsan valgrind;"
-	@echo "examples bench-control bench-idle bench-reg bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
+	@echo "examples soak bench-control bench-idle bench-reg bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] libksmreg/*/*.[ch] tests/*.h tests/*/*.[ch])
 LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. -Ilibksmreg $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check python3)
 lint:

@@ -6,16 +6,17 @@
 BENCH_OBJECTS := $(patsubst %,$O/tests/bench/%.o,controller machine place report run series short workload)
 SECONDS ?= 80
 IDLE_SECONDS ?= 300
+MINUTES ?= 20
 
 $B/tests/bench/load: $O/tests/bench/load.o $B/libksmreg.a
 	@mkdir -p $(@D)
 	$Q$(link)
-$B/tests/bench/control $B/tests/bench/idle: $B/%: $O/%.o $(BENCH_OBJECTS) $O/all.a $B/libksmreg.a
+$B/tests/bench/control $B/tests/bench/idle $B/tests/bench/soak: $B/%: $O/%.o $(BENCH_OBJECTS) $O/all.a $B/libksmreg.a
 	@mkdir -p $(@D)
 	$Q$(link) -lm
 
-.PHONY: bench-programs bench-control bench-idle
-bench-programs: $B/ksmctl $B/tests/bench/load $B/tests/bench/control $B/tests/bench/idle
+.PHONY: bench-programs bench-control bench-idle soak
+bench-programs: $B/ksmctl $B/tests/bench/load $B/tests/bench/control $B/tests/bench/idle $B/tests/bench/soak
 bench-control:
 	@.ci/deps build bench
 	@$(MAKE) --no-print-directory bench-programs
@@ -26,6 +27,10 @@ bench-idle:
 	@.ci/deps build
 	@$(MAKE) --no-print-directory bench-programs
 	$B/tests/bench/idle --seconds $(IDLE_SECONDS) $(BENCH_OPTIONS)
+soak:
+	@.ci/deps build
+	@$(MAKE) --no-print-directory bench-programs
+	$B/tests/bench/soak --minutes $(MINUTES) $(BENCH_OPTIONS)
 
 # make bench-reg [QUICK=1] [JSON=FILE]
 $B/tests/bench/reg_micro: $(patsubst %,$O/tests/bench/%.o,reg_micro reg_growth reg_stat) $B/libksmreg.a

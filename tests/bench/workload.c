@@ -45,8 +45,11 @@ const struct workload workloads[] = {
 
 static struct {
 	const char *program;
-	int fd, slots, pids;
-	pid_t pid[LOAD_SLOTS];
+	int fd, count;
+	struct process {
+		pid_t pid;
+		int slot, slots; /* where it and its children report */
+	} processes[LOAD_SLOTS]; /* oldest first */
 	struct load_report *reports;
 } set = { .fd = -1 };
 
@@ -63,7 +66,7 @@ int workload_open(const char *load_program)
 {
 	size_t bytes = LOAD_SLOTS * sizeof(*set.reports);
 	set.program = load_program;
-	set.slots = set.pids = 0;
+	set.count = 0;
 	set.fd = memfd_create("load reports", 0);
 	if (set.fd < 0 || ftruncate(set.fd, (off_t)bytes) < 0)
 		return -errno;
@@ -92,28 +95,60 @@ static _Noreturn void exec_load(const char *arguments, int slot)
 	_exit(127);
 }
 
+/* The first of `want` slots in a row that nobody reports to; LOAD_SLOTS and more: there are none. */
+static int free_slots(int want)
+{
+	int slot = 0;
+	for (int i = 0; i < set.count; i++) {
+		const struct process *process = &set.processes[i];
+		if (process->slot < slot + want && slot < process->slot + process->slots) {
+			slot = process->slot + process->slots;
+			i = -1; /* it may lie in another one's now */
+		}
+	}
+	return slot + want <= LOAD_SLOTS ? slot : LOAD_SLOTS;
+}
+
 int workload_start(const struct workload_group *group)
 {
 	for (int i = 0; i < group->count; i++) {
-		int slot = set.slots;
-		if (slot + 1 + group->children > LOAD_SLOTS)
+		int slots = 1 + group->children, slot = free_slots(slots);
+		if (slot == LOAD_SLOTS)
 			return -ENOSPC;
-		set.slots += 1 + group->children;
 		pid_t pid = fork();
 		if (pid < 0)
 			return -errno;
 		if (pid == 0)
 			exec_load(group->arguments, slot);
-		set.pid[set.pids++] = pid;
+		set.processes[set.count++] = (struct process){ pid, slot, slots };
 	}
 	return 0;
 }
 
+/* Returns the CPU seconds that it used. */
+static double end_process(const struct process *process)
+{
+	struct rusage usage = { 0 };
+	kill(process->pid, SIGKILL);
+	while (wait4(process->pid, NULL, 0, &usage) < 0 && errno == EINTR)
+		;
+	return machine_rusage_s(&usage);
+}
+
+void workload_end_oldest(void)
+{
+	const struct process oldest = set.processes[0];
+	end_process(&oldest);
+	memset(set.reports + oldest.slot, 0, (size_t)oldest.slots * sizeof(*set.reports));
+	set.count--;
+	memmove(set.processes, set.processes + 1, (size_t)set.count * sizeof(oldest));
+}
+
 bool workload_lives(void)
 {
-	for (int i = 0; i < set.pids; i++) {
+	for (int i = 0; i < set.count; i++) {
 		siginfo_t info = { 0 };
-		if (waitid(P_PID, (id_t)set.pid[i], &info, WEXITED | WNOHANG | WNOWAIT) ||
+		if (waitid(P_PID, (id_t)set.processes[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
 			info.si_pid)
 			return false;
 	}
@@ -122,13 +157,16 @@ bool workload_lives(void)
 
 int workload_processes(void)
 {
-	return set.slots;
+	int slots = 0;
+	for (int i = 0; i < set.count; i++)
+		slots += set.processes[i].slots;
+	return slots;
 }
 
 int64_t workload_possible_pages(void)
 {
 	int64_t equal = 0, most = 0, zero = 0;
-	for (int i = 0; i < set.slots; i++) {
+	for (int i = 0; i < LOAD_SLOTS; i++) {
 		int64_t mine = (int64_t)atomic_load(&set.reports[i].equal_pages);
 		equal += mine;
 		if (mine > most)
@@ -141,7 +179,7 @@ int64_t workload_possible_pages(void)
 uint64_t workload_work(void)
 {
 	uint64_t sum = 0;
-	for (int i = 0; i < set.slots; i++) {
+	for (int i = 0; i < LOAD_SLOTS; i++) {
 		if (!atomic_load(&set.reports[i].volatile_pages))
 			sum += atomic_load(&set.reports[i].work);
 	}
@@ -151,23 +189,17 @@ uint64_t workload_work(void)
 uint64_t workload_damaged(void)
 {
 	uint64_t sum = 0;
-	for (int i = 0; i < set.slots; i++)
+	for (int i = 0; i < LOAD_SLOTS; i++)
 		sum += atomic_load(&set.reports[i].damaged);
 	return sum;
 }
 
 double workload_close(void)
 {
-	struct rusage usage;
 	double cpu_s = 0;
-	for (int i = 0; i < set.pids; i++)
-		kill(set.pid[i], SIGKILL);
-	for (int i = 0; i < set.pids; i++) {
-		while (wait4(set.pid[i], NULL, 0, &usage) < 0 && errno == EINTR)
-			;
-		cpu_s += machine_rusage_s(&usage);
-	}
-	set.pids = 0;
+	for (int i = 0; i < set.count; i++)
+		cpu_s += end_process(&set.processes[i]);
+	set.count = 0;
 	if (set.reports && set.reports != MAP_FAILED)
 		munmap(set.reports, LOAD_SLOTS * sizeof(*set.reports));
 	if (set.fd >= 0)

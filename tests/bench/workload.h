@@ -24,6 +24,8 @@ const struct workload *workload_find(const char *name);
 int workload_open(const char *load_program);
 /* Start one process per count. Returns 0 or -errno. */
 int workload_start(const struct workload_group *group);
+/* Kill the one that was started first, of which there must be one, with its children. */
+void workload_end_oldest(void);
 /* False when a process ended early. */
 bool workload_lives(void);
 /* How many processes it consists of, with children. */
