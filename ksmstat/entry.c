@@ -101,7 +101,8 @@ static int read_process(struct entry *entry, const struct proc *proc, const stru
 		return -ESRCH;
 	if (err) /* hidden from us, as under hidepid: it is there, and unreadable */
 		entry->stat.comm[0] = '?';
-	if (!select_wanted(request->selection, proc, err ? NULL : &entry->stat))
+	entry->selected = select_wanted(request->selection, proc, err ? NULL : &entry->stat);
+	if (!entry->selected && !request->all)
 		return NOT_WANTED;
 	if (too_large(entry, request->max_rss_bytes))
 		return TOO_LARGE;
@@ -225,18 +226,21 @@ int entry_read(
 	const struct selection *selection = request->selection;
 	*list = (struct entry_list){ 0 };
 	places_init(&list->places);
-	int err = selection->pid_count ? 0 : list_all(list, root);
-	for (size_t i = 0; i < selection->pid_count && !err; i++)
+	bool by_pid = selection->pid_count && !request->all;
+	int err = by_pid ? 0 : list_all(list, root);
+	for (size_t i = 0; by_pid && i < selection->pid_count && !err; i++)
 		err = append(list, selection->pids[i]);
 	if (!err)
 		err = read_entries(list, root, request);
-	if (!selection->pid_count)
+	if (!by_pid)
 		list->missing = 0; /* nobody asked for those that went away meanwhile */
 	return err;
 }
 
 void entry_free(struct entry_list *list)
 {
+	for (size_t i = 0; i < list->count; i++)
+		free(list->entries[i].merged.frames);
 	free(list->entries);
 	places_free(&list->places);
 	memset(list, 0, sizeof(*list));

@@ -28,7 +28,9 @@ struct entry {
 	struct pagemap_shared shared;
 	bool frames_known; /* frames holds, and with it the exact saving */
 	struct frames_sum frames;
-	int ksm_error; /* 0: ksm holds, its `present` bits saying what of it */
+	struct frames_list merged; /* where it is asked for: the frames that frames is of */
+	bool selected;		   /* fits the selection */
+	int ksm_error;		   /* 0: ksm holds, its `present` bits saying what of it */
 	struct proc_ksm ksm;
 };
 
@@ -50,6 +52,8 @@ enum {
 /* What is read, and how. */
 struct entry_request {
 	const struct selection *selection;
+	bool all;    /* those that do not fit are read too, and not `selected` */
+	bool merged; /* of memory nothing but the frames of merged pages is wanted */
 	unsigned needs;
 	bool places;		     /* also where each process is */
 	const struct frames *frames; /* to look at page frames; NULL where that cannot be */

@@ -13,18 +13,6 @@
 #define PAIRS_MAX 100
 #define NAME_MAX_BYTES 512
 
-/* A string of printable UTF-8, as text_safe makes it. */
-static void print_string(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			putchar('\\');
-		putchar(*text);
-	}
-	putchar('"');
-}
-
 static void print_bytes(const struct estimate *estimate, const char *name, int64_t pages)
 {
 	printf(",\n    \"%s\": %" PRId64, name, pages * (int64_t)estimate->page_bytes);
@@ -42,7 +30,7 @@ static void print_share(const struct estimate *estimate, const struct class_shar
 
 static void print_group_name(const struct estimate *estimate, uint32_t group)
 {
-	print_string(estimate->groups[group].name);
+	text_quote(stdout, estimate->groups[group].name);
 }
 
 static void print_head(const struct estimate *estimate)
@@ -149,7 +137,7 @@ static void print_processes(const struct estimate *estimate)
 			continue;
 		printf("%s\n      { \"pid\": %d, \"command\": ", first ? "" : ",",
 			(int)process->pid);
-		print_string(text_safe(process->comm, safe, sizeof(safe)));
+		text_quote(stdout, text_safe(process->comm, safe, sizeof(safe)));
 		printf(", ");
 		print_share(estimate, &estimate->sums.processes[i]);
 		first = false;

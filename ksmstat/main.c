@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ksmstat/audit.h"
 #include "ksmstat/estimate.h"
 #include "ksmstat/options.h"
 #include "ksmstat/privilege.h"
@@ -14,6 +15,8 @@
 static int run(const struct options *options, const struct root *root)
 {
 	switch (options->mode) {
+	case MODE_AUDIT:
+		return audit_run(options, root);
 	case MODE_ESTIMATE:
 		return estimate(options, root);
 	default:
@@ -29,7 +32,7 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	int code = options_parse(&options, argc, argv);
 	if (code < 0) {
-		privilege_drop(options.mode == MODE_ESTIMATE || options.mode == MODE_REPORT);
+		privilege_drop(options.mode != MODE_CLASSIC);
 		int err = root_open(&root, options.prefix);
 		if (err) {
 			error("cannot open %s: %s", options.prefix ? options.prefix : "/",

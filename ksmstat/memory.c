@@ -12,14 +12,23 @@ struct areas {
 	struct entry *entry;
 	const struct proc *proc;
 	const struct frames *frames; /* NULL when no more are wanted */
+	bool merged;		     /* as in the request */
 	struct frames_list list;
 	int pagemap_fd;
 };
 
+/* Before Linux 6.6 smaps does not tell, and every area that is open to merging has to be looked at. */
+static bool may_hold_merged(const struct areas *areas, const struct smaps_area *area)
+{
+	if (area->seen & 1U << SMAPS_KSM)
+		return area->kib[SMAPS_KSM];
+	return areas->merged && area->bits & SMAPS_MERGEABLE;
+}
+
 static int add_area(const struct smaps_area *area, void *data)
 {
 	struct areas *areas = data;
-	if (areas->frames && area->seen & 1U << SMAPS_KSM && area->kib[SMAPS_KSM]) {
+	if (areas->frames && may_hold_merged(areas, area)) {
 		if (areas->pagemap_fd < 0)
 			areas->pagemap_fd =
 				openat(areas->proc->fd, "pagemap", O_RDONLY | O_CLOEXEC);
@@ -31,14 +40,29 @@ static int add_area(const struct smaps_area *area, void *data)
 	return smaps_add(area, &areas->entry->sum);
 }
 
-/* All that smaps tells, and the exact saving where frames can be looked at. */
-static int read_smaps(struct entry *entry, const struct proc *proc, const struct frames *frames)
+/* The list of frames is looked up: whoever asked for it has it now. */
+static void keep(struct entry *entry, struct frames_list *list, const struct entry_request *request)
 {
-	struct areas areas = { .entry = entry, .proc = proc, .frames = frames, .pagemap_fd = -1 };
+	if (request->merged && entry->frames_known)
+		entry->merged = *list;
+	else
+		free(list->frames);
+}
+
+/* All that smaps tells, and the exact saving where frames can be looked at. */
+static int read_smaps(
+	struct entry *entry, const struct proc *proc, const struct entry_request *request)
+{
+	struct areas areas = { .entry = entry,
+		.proc = proc,
+		.frames = request->frames,
+		.merged = request->merged,
+		.pagemap_fd = -1 };
 	int err = smaps_read(proc, add_area, &areas);
-	entry->frames_known = areas.frames && !err && entry->sum.seen & 1U << SMAPS_KSM &&
-			      frames_look_up(frames, &areas.list, &entry->frames) == 0;
-	free(areas.list.frames);
+	entry->frames_known = areas.frames && !err &&
+			      (request->merged || entry->sum.seen & 1U << SMAPS_KSM) &&
+			      frames_look_up(areas.frames, &areas.list, &entry->frames) == 0;
+	keep(entry, &areas.list, request);
 	if (areas.pagemap_fd >= 0)
 		close(areas.pagemap_fd);
 	return err;
@@ -72,7 +96,7 @@ static int read_pagemap(
 		entry->frames_known = !frames_look_up(request->frames, &list, &entry->frames);
 	else if (!err)
 		entry->frames_known = none_merged(entry);
-	free(list.frames);
+	keep(entry, &list, request);
 	entry->shared_known = !err;
 	if (entry->frames_known) {
 		entry->sum.ksm_kib =
@@ -88,13 +112,21 @@ int memory_read(struct entry *entry, const struct proc *proc, const struct entry
 	struct entry before = *entry;
 	int err;
 
+	free(before.merged.frames); /* of a try that failed */
+	before.merged = entry->merged = (struct frames_list){ 0 };
+	entry->frames_known = before.frames_known = false;
+	if (request->merged && none_merged(entry)) {
+		entry->frames_known = true;
+		entry->sum.areas = 1; /* it has memory */
+		return 0;
+	}
 	if (!smaps || (request->pagemap && request->gentle)) {
 		err = read_pagemap(entry, proc, request);
 		if (err != -ENOTTY && err != -EOPNOTSUPP)
 			return err;
 		*entry = before;
 	}
-	err = read_smaps(entry, proc, request->frames);
+	err = read_smaps(entry, proc, request);
 	if (!err && request->pagemap && request->needs & ENTRY_NEEDS_SHARED) {
 		struct pagemap_how how = { .counts = request->frames };
 		struct smaps_sum unused;

@@ -46,7 +46,8 @@ enum {
 	OPT_ROOT,
 	OPT_BY,
 	OPT_GENTLE,
-	OPT_MAX_RSS
+	OPT_MAX_RSS,
+	OPT_AUDIT,
 };
 
 static const struct {
@@ -75,6 +76,7 @@ static const struct {
 	{ OPT_TOP_PAGES, "top-pages", "N", "--estimate: the N contents that repeat most" },
 	{ OPT_GENTLE, "gentle", NULL, "in small steps: hardly stops what it looks at" },
 	{ OPT_MAX_RSS, "max-rss", "SIZE", "leave out processes with more resident memory" },
+	{ OPT_AUDIT, "audit", NULL, "who shares merged pages, and across what" },
 	{ OPT_ROOT, "root", "DIR", "read /proc below DIR" },
 	{ 'h', "help", NULL, "this help" },
 	{ 'V', "version", NULL, "the version" },
@@ -99,8 +101,9 @@ static void print_help(void)
 	fputs("\nColumns:\n", stdout);
 	for (size_t i = 0; i < columns_count; i++)
 		printf("  %-13s %s\n", columns[i].name, columns[i].help);
-	fputs("\nExit codes: 0 shown, 1 failed, 2 wrong arguments, 32 none and 64 only some\n"
-	      "of the processes asked for found and readable. More in ksmstat(8).\n",
+	fputs("\nExit codes: 0 shown, 1 failed, 2 wrong arguments, 3 --audit: pages cross,\n"
+	      "32 none and 64 only some of the processes asked for found and readable.\n"
+	      "More in ksmstat(8).\n",
 		stdout);
 }
 
@@ -292,6 +295,9 @@ static int parse_option(struct options *options, int c, char **argv)
 		break;
 	case OPT_MAX_RSS:
 		return parse_max_rss(options, optarg);
+	case OPT_AUDIT:
+		options->mode = MODE_AUDIT;
+		break;
 	case OPT_ROOT:
 		options->prefix = optarg;
 		break;
@@ -311,8 +317,10 @@ static int parse_option(struct options *options, int c, char **argv)
 static int check_together(struct options *options)
 {
 	enum print_form form = options->print.form;
-	if (options->mode == MODE_ESTIMATE && form != PRINT_TABLE && form != PRINT_JSON) {
-		error("--estimate prints tables or JSON, not -r or -P");
+	bool is_audit = options->mode == MODE_AUDIT;
+	if ((options->mode == MODE_ESTIMATE || is_audit) && form != PRINT_TABLE &&
+		form != PRINT_JSON) {
+		error("--%s prints tables or JSON, not -r or -P", is_audit ? "audit" : "estimate");
 		return usage();
 	}
 	if (options->tree && !options->by)
@@ -321,9 +329,13 @@ static int check_together(struct options *options)
 		error("--tree is of control groups: it goes with --by cgroup alone");
 		return usage();
 	}
+	if (is_audit && (options->by == GROUP_SYSTEM || options->tree || options->max_rss_bytes)) {
+		error("--audit goes with neither --by system nor --tree nor --max-rss");
+		return usage();
+	}
 	if (options->mode == MODE_ESTIMATE ? options->tree
-					   : options->by && options->mode != MODE_REPORT) {
-		error("--by and --tree are of the report alone; --by is of --estimate too");
+					   : options->by && options->mode == MODE_CLASSIC) {
+		error("--by and --tree are of the report alone; --by of --estimate, --audit too");
 		return usage();
 	}
 	if (options->mode == MODE_ESTIMATE && (options->gentle || options->max_rss_bytes)) {

@@ -18,13 +18,14 @@ enum {
 	STAT_OK = 0,
 	STAT_FAILED = 1,
 	STAT_USAGE = 2,
+	STAT_CROSSES = 3, /* --audit: merged pages are shared across a boundary */
 	STAT_NONE_FOUND = 32,
 	STAT_SOME_FOUND = 64,
 	STAT_INTERRUPTED = 130, /* --estimate: the result so far, after a SIGINT */
 };
 
 /* What is done; without one of the others it is the report. */
-enum mode { MODE_REPORT, MODE_CLASSIC, MODE_ESTIMATE };
+enum mode { MODE_REPORT, MODE_CLASSIC, MODE_ESTIMATE, MODE_AUDIT };
 
 struct options {
 	enum mode mode;

@@ -53,6 +53,17 @@ const char *text_safe(const char *raw, char *buf, size_t size)
 	return buf;
 }
 
+void text_quote(FILE *f, const char *text)
+{
+	putc('"', f);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putc('\\', f);
+		putc(*text, f);
+	}
+	putc('"', f);
+}
+
 /* In integers: the C library's floating point would be a good part of what printing a table takes. */
 const char *text_size(int64_t bytes, char *buf, size_t size)
 {

@@ -138,6 +138,7 @@ static void add_frame(struct frames_sum *sum, uint64_t here, uint64_t mappings, 
 int frames_look_up(const struct frames *frames, struct frames_list *list, struct frames_sum *sum)
 {
 	uint64_t flags[AT_ONCE], counts[AT_ONCE], rest = 0;
+	size_t kept = 0;
 	*sum = (struct frames_sum){ 0 };
 	if (list->count)
 		qsort(list->frames, list->count, sizeof(*list->frames), by_number);
@@ -159,10 +160,13 @@ int frames_look_up(const struct frames *frames, struct frames_list *list, struct
 			while (i + here < end && list->frames[i + here] == frame)
 				here++;
 			i += here;
-			if (flags[frame - first] & KPAGEFLAGS_KSM)
-				add_frame(sum, here, counts[frame - first], frames->page_bytes,
-					&rest);
+			if (!(flags[frame - first] & KPAGEFLAGS_KSM))
+				continue;
+			add_frame(sum, here, counts[frame - first], frames->page_bytes, &rest);
+			while (here--)
+				list->frames[kept++] = frame;
 		}
 	}
+	list->count = kept;
 	return 0;
 }

@@ -115,6 +115,24 @@ START_TEST(counts_that_changed)
 }
 END_TEST
 
+START_TEST(merged_ones_stay)
+{
+	uint64_t frames[] = { 900, 7, 900, 8, 3000 };
+	struct frames_list list = { .frames = frames, .count = 5, .room = 5 };
+	struct frames_sum sum;
+
+	memset(flags, 0, sizeof(flags));
+	flags[900] = flags[3000] = KSM;
+	counts[900] = counts[3000] = 2;
+	make(FRAMES);
+	ck_assert_int_eq(frames_look_up(&made, &list, &sum), 0);
+	ck_assert_uint_eq(list.count, 3);
+	ck_assert_uint_eq(frames[0], 900);
+	ck_assert_uint_eq(frames[1], 900);
+	ck_assert_uint_eq(frames[2], 3000);
+}
+END_TEST
+
 START_TEST(a_pagemap)
 {
 	const uint64_t present = UINT64_C(1) << 63, file = UINT64_C(1) << 61;
@@ -146,6 +164,7 @@ static Suite *suite(void)
 	tcase_add_test(t, many_small_shares);
 	tcase_add_test(t, merged_with_itself);
 	tcase_add_test(t, counts_that_changed);
+	tcase_add_test(t, merged_ones_stay);
 	tcase_add_test(t, a_pagemap);
 	suite_add_tcase(s, t);
 	return s;
