@@ -45,6 +45,11 @@ enum group_by group_parse(const char *word)
 	return GROUP_NONE;
 }
 
+const char *group_word(enum group_by by)
+{
+	return kinds[by].word;
+}
+
 const char *group_refusal(enum group_by by, const struct column *column)
 {
 	if (column_is_of_machine(column))

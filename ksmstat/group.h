@@ -27,6 +27,8 @@ enum group_by {
 
 /* Find "program" and so on. Returns GROUP_NONE when it is none of them. */
 enum group_by group_parse(const char *word);
+/* The other way round. */
+const char *group_word(enum group_by by);
 
 /* Why a column cannot be shown or sorted by, to be put behind its name; NULL when it can. */
 const char *group_refusal(enum group_by by, const struct column *column);

@@ -9,6 +9,7 @@
 #include "ksmstat/estimate.h"
 #include "ksmstat/options.h"
 #include "ksmstat/privilege.h"
+#include "ksmstat/prom.h"
 #include "ksmstat/report.h"
 #include "sysfs/root.h"
 
@@ -19,6 +20,8 @@ static int run(const struct options *options, const struct root *root)
 		return audit_run(options, root);
 	case MODE_ESTIMATE:
 		return estimate(options, root);
+	case MODE_PROM:
+		return prom(options, root);
 	default:
 		return report(options, root);
 	}

@@ -48,6 +48,9 @@ enum {
 	OPT_GENTLE,
 	OPT_MAX_RSS,
 	OPT_AUDIT,
+	OPT_PROM,
+	OPT_PER_PROCESS,
+	OPT_OUTPUT_FILE,
 };
 
 static const struct {
@@ -77,6 +80,9 @@ static const struct {
 	{ OPT_GENTLE, "gentle", NULL, "in small steps: hardly stops what it looks at" },
 	{ OPT_MAX_RSS, "max-rss", "SIZE", "leave out processes with more resident memory" },
 	{ OPT_AUDIT, "audit", NULL, "who shares merged pages, and across what" },
+	{ OPT_PROM, "prom", NULL, "metrics for Prometheus; --by, more than once, of groups" },
+	{ OPT_PER_PROCESS, "per-process", NULL, "--prom: of each process too, by PID" },
+	{ OPT_OUTPUT_FILE, "output-file", "FILE", "--prom: replace FILE, as a whole" },
 	{ OPT_ROOT, "root", "DIR", "read /proc below DIR" },
 	{ 'h', "help", NULL, "this help" },
 	{ 'V', "version", NULL, "the version" },
@@ -181,6 +187,7 @@ static int parse_columns(struct options *options)
 static int parse_by(struct options *options, const char *word)
 {
 	options->by = group_parse(word);
+	options->by_all |= 1U << options->by;
 	if (options->by)
 		return -1;
 	error("--by wants one of " GROUP_WORDS ", not '%s'", word);
@@ -298,6 +305,15 @@ static int parse_option(struct options *options, int c, char **argv)
 	case OPT_AUDIT:
 		options->mode = MODE_AUDIT;
 		break;
+	case OPT_PROM:
+		options->mode = MODE_PROM;
+		break;
+	case OPT_PER_PROCESS:
+		options->per_process = true;
+		break;
+	case OPT_OUTPUT_FILE:
+		options->output_file = optarg;
+		break;
 	case OPT_ROOT:
 		options->prefix = optarg;
 		break;
@@ -309,6 +325,22 @@ static int parse_option(struct options *options, int c, char **argv)
 		return STAT_OK;
 	default:
 		return bad_option(c, argv);
+	}
+	return -1;
+}
+
+/* What goes with --prom, and with nothing else. Returns an exit code, or -1 to go on. */
+static int check_prom(const struct options *options)
+{
+	bool is_prom = options->mode == MODE_PROM;
+	if (!is_prom && (options->per_process || options->output_file)) {
+		error("--per-process and --output-file are of --prom alone");
+		return usage();
+	}
+	if (is_prom && (options->print.form != PRINT_TABLE || options->tree || options->columns ||
+			       options->by_all >> GROUP_SYSTEM & 1)) {
+		error("--prom goes with none of -J, -r, -P, -T, -o and --by system");
+		return usage();
 	}
 	return -1;
 }
@@ -342,7 +374,8 @@ static int check_together(struct options *options)
 		error("--gentle and --max-rss are of the report alone");
 		return usage();
 	}
-	return parse_columns(options);
+	int code = check_prom(options);
+	return code < 0 ? parse_columns(options) : code;
 }
 
 int options_parse(struct options *options, int argc, char **argv)

@@ -25,7 +25,7 @@ enum {
 };
 
 /* What is done; without one of the others it is the report. */
-enum mode { MODE_REPORT, MODE_CLASSIC, MODE_ESTIMATE, MODE_AUDIT };
+enum mode { MODE_REPORT, MODE_CLASSIC, MODE_ESTIMATE, MODE_AUDIT, MODE_PROM };
 
 struct options {
 	enum mode mode;
@@ -41,6 +41,11 @@ struct options {
 	uint64_t max_rss_bytes; /* leave out larger processes; 0: none */
 	unsigned settle_ms;	/* --estimate: between its two looks; 0 for one look */
 	size_t top_pages;	/* --estimate: contents to show */
+
+	/* of --prom */
+	unsigned by_all; /* bits of all that was asked for with --by */
+	bool per_process;
+	const char *output_file; /* NULL for standard output */
 };
 
 /*
