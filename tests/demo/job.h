@@ -12,6 +12,12 @@
 #define JOB_ZERO_MIB 20	    /* reserved and cleared, not used yet */
 #define JOB_CHANGING_MIB 10 /* the event being worked on, rewritten all the time */
 
+/* That of a job of a farm of old, 700 MiB: 36 % of its data are the same in every job. */
+#define JOB_FARM_EQUAL_MIB 256
+#define JOB_FARM_UNIQUE_MIB 384
+#define JOB_FARM_ZERO_MIB 20
+#define JOB_FARM_CHANGING_MIB 40
+
 struct job_report {
 	_Atomic uint64_t ready;		/* 1 once its memory is built */
 	_Atomic uint64_t events;	/* done so far */
