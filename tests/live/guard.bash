@@ -5,10 +5,13 @@
 ksm=/sys/kernel/mm/ksm
 tunables=(advisor_mode advisor_max_cpu advisor_min_pages_to_scan advisor_max_pages_to_scan advisor_target_scan_time
 	pages_to_scan sleep_millisecs smart_scan use_zero_pages stable_node_chains_prune_millisecs
-	merge_across_nodes max_page_sharing run)
+	merge_across_nodes max_page_sharing /sys/kernel/mm/transparent_hugepage/enabled
+	/sys/kernel/mm/transparent_hugepage/defrag /proc/sys/vm/swappiness run)
 
-has() { [ -e "$ksm/$1" ]; }
-get() { sed 's/.*\[\(.*\)\].*/\1/' "$ksm/$1"; }
+# A knob is a name in $ksm, or a path.
+path_of() { case $1 in /*) path=$1 ;; *) path=$ksm/$1 ;; esac; }
+has() { local path; path_of "$1"; [ -e "$path" ]; }
+get() { local path; path_of "$1"; sed 's/.*\[\(.*\)\].*/\1/' "$path"; }
 
 # With the kernel's advisor at work pages_to_scan is the kernel's own.
 knobs()
@@ -23,13 +26,14 @@ knobs()
 # put_back KNOBS: run comes last. Two of them are taken only while nothing is merged.
 put_back()
 {
-	local change key try
+	local change key try path
 	for change in $1; do
 		key=${change%%=*}
+		path_of "$key"
 		for try in {1..50}; do
 			[ "$(get "$key")" != "${change#*=}" ] || break
 			case $key in max_page_sharing | merge_across_nodes) echo 2 >$ksm/run ;; esac
-			echo "${change#*=}" >"$ksm/$key" 2>/dev/null || sleep 0.1
+			echo "${change#*=}" >"$path" 2>/dev/null || sleep 0.1
 		done
 	done
 }

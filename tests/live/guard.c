@@ -3,6 +3,7 @@
 #include "tests/live/guard.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,11 +16,50 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sysfs/file.h"
+
+/* Settings beside those of KSM that tests change: whole files, or the word in brackets of a list. */
+static const char *const settings[] = {
+	"/sys/kernel/mm/transparent_hugepage/enabled",
+	"/sys/kernel/mm/transparent_hugepage/defrag",
+	"/proc/sys/vm/swappiness",
+};
+#define SETTINGS (sizeof(settings) / sizeof(*settings))
+
 static struct {
 	struct ksm ksm;
+	char words[SETTINGS][32]; /* "" where there is none */
 	pid_t guardian;
 	int channel;
 } guard = { .ksm = { .fd = -1 }, .channel = -1 };
+
+static void read_word(const char *path, char word[32])
+{
+	char text[256];
+	ssize_t len = file_read(AT_FDCWD, path, text, sizeof(text));
+	const char *from = len > 0 ? text : "", *bracket = strchr(from, '[');
+	if (bracket)
+		from = bracket + 1;
+	snprintf(word, 32, "%.*s", (int)strcspn(from, "]\n"), from);
+}
+
+static int restore_settings(void)
+{
+	int first = 0;
+	for (size_t i = 0; i < SETTINGS; i++) {
+		const char *word = guard.words[i];
+		char now[32];
+		read_word(settings[i], now);
+		if (!*word || !strcmp(word, now))
+			continue;
+		int fd = open(settings[i], O_WRONLY | O_CLOEXEC);
+		if ((fd < 0 || write(fd, word, strlen(word)) < 0) && !first)
+			first = -errno;
+		if (fd >= 0)
+			close(fd);
+	}
+	return first;
+}
 
 /* What was merged in the test can still hold max_page_sharing: unmerge, then it can be written. */
 static int restore(const struct ksm *ksm, const struct ksm_state *saved)
@@ -44,10 +84,11 @@ static void guardian(
 	struct pollfd fds[] = { { parent_fd, POLLIN, 0 }, { channel, POLLIN, 0 } };
 	while (poll(fds, 2, -1) < 0 && errno == EINTR)
 		;
-	int err = restore(ksm, saved);
+	int err = restore(ksm, saved), other = restore_settings();
+	if (!err)
+		err = other;
 	if (err)
-		fprintf(stderr, "guard: the KSM knobs could not all be restored: %s\n",
-			strerror(-err));
+		fprintf(stderr, "guard: the knobs could not all be restored: %s\n", strerror(-err));
 	if (write(channel, &err, sizeof(err)) < 0 && errno != EPIPE)
 		_exit(1);
 	_exit(err != 0);
@@ -77,6 +118,8 @@ int guard_take(void)
 			return fail(-errno);
 	}
 	ksm_read(&guard.ksm, &saved);
+	for (size_t i = 0; i < SETTINGS; i++)
+		read_word(settings[i], guard.words[i]);
 	/* Writing what is there already shows whether writing is allowed, and changes nothing. */
 	err = ksm_has(&saved, KSM_SLEEP_MILLISECS)
 		      ? ksm_set(&guard.ksm, KSM_SLEEP_MILLISECS, saved.value[KSM_SLEEP_MILLISECS])

@@ -9,8 +9,9 @@
 
 /*
  * Take the lock (flock on /sys/kernel/mm/ksm itself, so that it holds across chroots), waiting for
- * it as long as needed, and save all tunables. A guardian process restores them when guard_release
- * is called or when the calling process ends, also by SIGKILL.
+ * it as long as needed, and save all tunables, the mode of transparent huge pages, and swappiness.
+ * A guardian process restores them when guard_release is called or when the calling process ends,
+ * also by SIGKILL.
  * Returns 0, or -errno when KSM cannot be used here (-ENOENT no KSM, -EACCES or -EROFS not writable).
  */
 int guard_take(void);
