@@ -45,6 +45,16 @@ bench-reg:
 	@$(MAKE) -s $(LIBS) $B/tests/bench/reg_micro $B/tests/bench/reg_pairs
 	@B=$B QUICK=$(QUICK) tests/bench/reg $(if $(JSON),--json $(JSON))
 
+# make bench-farm [QUICK=1] [JSON=FILE] [PARTS='jobs programs huge']
+$B/tests/bench/farm_run: $(patsubst %,$O/tests/bench/%.o,farm_run farm_jobs reg_stat) $(BENCH_OBJECTS) $O/all.a $B/libksmreg.a
+	@mkdir -p $(@D)
+	$Q$(link) -lm
+.PHONY: bench-farm
+bench-farm:
+	@.ci/deps build bench
+	@$(MAKE) -s $B/ksmctl $B/ksmstat $(LIBS) $B/tests/job $B/tests/bench/farm_run
+	@B=$B QUICK=$(QUICK) tests/bench/farm $(if $(JSON),--json $(JSON)) $(PARTS)
+
 # make bench-estimate [JSON=FILE] [WORKLOADS='jobs python']
 $B/tests/bench/estimate_copy: $O/tests/bench/estimate_copy.o
 	@mkdir -p $(@D)
