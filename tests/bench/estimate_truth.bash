@@ -54,7 +54,7 @@ error_of() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f\n", a ? (b - a) * 100
 # compare PID...: between guard and release. Leaves what is merged. Sets the figures, or problem and returns 1.
 compare()
 {
-	local before after others page
+	local others page
 	page=$(getconf PAGESIZE)
 	problem=
 	echo 2 >$ksm/run
@@ -76,6 +76,7 @@ compare()
 		jq ".estimate.saved_already / $page")
 	after=$(anonymous_pages "$@")
 	echo 0 >$ksm/run
+	saved=$("$stat" -J -o SAVED -p "$(IFS=,; echo "$*")" | jq "[.processes[].saved | values] | add / $page | round")
 	freed=$((before - after))
 	predicted_sharing=$(of .estimate.kernel.pages_sharing)
 	predicted_freed=$(of ".estimate.saved / $page")

@@ -16,6 +16,14 @@ begin()
 	disown
 }
 
+# preloaded COMMAND...: the same by the preload, which is how it is done without ksmctl.
+preloaded()
+{
+	LD_PRELOAD=$B/libksmreg-preload.so "$@" >>"$work/log" 2>&1 </dev/null 8>&- 9>&- &
+	started+=($!)
+	disown
+}
+
 # These and all that they started, without those that have ended and have no memory any more.
 family()
 {
@@ -133,7 +141,7 @@ start_prefork()
 		print("ready", flush=True)
 		while True: time.sleep(1000)
 	END
-	begin /usr/bin/python3 "$files/prefork.py"
+	preloaded /usr/bin/python3 "$files/prefork.py"
 	ready 7 60
 }
 

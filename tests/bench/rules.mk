@@ -62,7 +62,7 @@ $B/tests/bench/estimate_copy: $O/tests/bench/estimate_copy.o
 .PHONY: bench-estimate
 bench-estimate:
 	@.ci/deps build
-	@$(MAKE) -s $B/ksmctl $B/ksmstat $B/tests/job $B/tests/bench/estimate_copy
+	@$(MAKE) -s $B/ksmctl $B/ksmstat $(LIBS) $B/tests/job $B/tests/bench/estimate_copy
 	@$B/tests/bench/estimate_copy $B/ksmstat
 	@B=$B tests/bench/estimate $(if $(JSON),--json $(JSON)) $(WORKLOADS)
 
