@@ -1,0 +1,129 @@
+/* Rules of ksmctl doctor about the registered memory: what is in it, where it lies, and what it costs. */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ksmctl/findings.h"
+
+static bool changing(const struct facts *f, struct finding *out)
+{
+	int64_t changing_pages = findings_value(f, KSM_PAGES_VOLATILE, 0);
+	int64_t seen = changing_pages + findings_value(f, KSM_PAGES_UNSHARED, 0) +
+		       findings_value(f, KSM_PAGES_SHARING, 0) +
+		       findings_value(f, KSM_PAGES_SHARED, 0);
+	if (!f->registered || findings_value(f, KSM_FULL_SCANS, 0) < FINDINGS_PASSES ||
+		changing_pages < 1024 || changing_pages * 2 < seen)
+		return false;
+	TITLE("most registered pages change between two passes");
+	SEEN("pages_volatile is %" PRId64 " of %" PRId64 " pages", changing_pages, seen);
+	out->meaning = "A page must stay as it is for a whole pass before it merges.";
+	REMEDY("register the memory that is written once; or faster passes: ksmctl start 2000 20");
+	return true;
+}
+
+static bool nothing_equal(const struct facts *f, struct finding *out)
+{
+	int64_t unique = findings_value(f, KSM_PAGES_UNSHARED, 0);
+	if (findings_value(f, KSM_FULL_SCANS, 0) < FINDINGS_PASSES ||
+		findings_saved_pages(f) != 0 || unique < 256 ||
+		findings_value(f, KSM_PAGES_VOLATILE, 0) > unique)
+		return false;
+	TITLE("nothing in the registered memory is equal");
+	SEEN("after %" PRId64 " passes pages_sharing is 0 and pages_unshared %" PRId64,
+		findings_value(f, KSM_FULL_SCANS, 0), unique);
+	out->meaning = "Every page was compared with all others; whole pages of 4 KiB must be "
+		       "equal to the byte.";
+	REMEDY("ksmctl doctor PID... looks how near they are; ksmstat --estimate shows what else "
+	       "is equal");
+	return true;
+}
+
+static bool swapped(const struct facts *f, struct finding *out)
+{
+	if (f->registered_swap_kib < FINDINGS_SMALL_KIB ||
+		f->registered_swap_kib * 4 < f->registered_kib)
+		return false;
+	TITLE("much of the registered memory is swapped out");
+	SEEN("%.0f MiB are swapped out and %.0f MiB resident; ksm_swpin_copy is %" PRId64,
+		findings_mib(f->registered_swap_kib), findings_mib(f->registered_kib),
+		f->vmstat.ksm_swpin_copy);
+	out->meaning = "Only resident pages merge, and a merged page that comes back from swap is "
+		       "a copy again.";
+	REMEDY("let merging come before swap: run the service, or lower vm.swappiness");
+	return true;
+}
+
+static bool huge_pages(const struct facts *f, struct finding *out)
+{
+	if (!findings_scanning(f) || f->max_ptes_shared <= 0 ||
+		f->registered_huge_kib < FINDINGS_SMALL_KIB ||
+		f->registered_huge_kib * 4 < f->registered_kib ||
+		findings_value(f, KSM_FULL_SCANS, 0) < FINDINGS_PASSES)
+		return false;
+	TITLE("much of the registered memory lies in huge pages");
+	SEEN("%.0f of %.0f MiB; khugepaged/max_ptes_shared is %" PRId64,
+		findings_mib(f->registered_huge_kib), findings_mib(f->registered_kib),
+		f->max_ptes_shared);
+	out->meaning = "Huge pages are split only where part of one has a twin, and khugepaged "
+		       "joins those again "
+		       "of which less than half is merged.";
+	REMEDY("start the program with KSMREG_NOHUGEPAGE=1, or set khugepaged/max_ptes_shared to "
+	       "0");
+	return true;
+}
+
+static bool profit_negative(const struct facts *f, struct finding *out)
+{
+	int64_t profit = findings_value(f, KSM_GENERAL_PROFIT, 0);
+	if (findings_value(f, KSM_FULL_SCANS, 0) < FINDINGS_PASSES || profit >= 0 ||
+		findings_saved_pages(f) <= 0 || profit > -(1 << 20))
+		return false;
+	TITLE("the kernel's bookkeeping takes more memory than merging saves");
+	SEEN("%s/general_profit is %.1f MiB", KSM_DIR, (double)profit / (1 << 20));
+	out->meaning = "Each registered page costs 64 bytes; here too few of them are equal.";
+	REMEDY("ksmstat --sort -PROFIT shows which programs cost; opt those out: ksmctl disable "
+	       "PID...");
+	return true;
+}
+
+/* A page beyond max_page_sharing starts a copy of its own: chains of such copies are dups. */
+static bool sharing_limited(const struct facts *f, struct finding *out)
+{
+	int64_t lost =
+		findings_value(f, KSM_STABLE_DUPS, 0) - findings_value(f, KSM_STABLE_CHAINS, 0);
+	int64_t saved = findings_saved_pages(f);
+	if (saved <= 0 || lost < 256 || lost * 20 < saved)
+		return false;
+	TITLE("max_page_sharing makes copies");
+	SEEN("stable_node_dups is %" PRId64 " in %" PRId64 " chains, max_page_sharing %" PRId64,
+		findings_value(f, KSM_STABLE_DUPS, 0), findings_value(f, KSM_STABLE_CHAINS, 0),
+		findings_value(f, KSM_MAX_PAGE_SHARING, -1));
+	out->meaning = "One page may stand for so many; each further group of equal pages keeps "
+		       "one of its own.";
+	REMEDY("ksmctl set --unmerge-first max_page_sharing=1024");
+	return true;
+}
+
+static bool nodes_apart(const struct facts *f, struct finding *out)
+{
+	if (f->nodes < 2 || findings_value(f, KSM_MERGE_ACROSS_NODES, 1) != 0)
+		return false;
+	TITLE("equal pages of different NUMA nodes are not merged");
+	SEEN("merge_across_nodes is 0 on a machine with %" PRId64 " nodes", f->nodes);
+	out->meaning = "Each node keeps a copy of its own, which is nearer, but is one more.";
+	REMEDY("to save more: ksmctl set --unmerge-first merge_across_nodes=1");
+	return true;
+}
+
+/* Most likely cause first. */
+const struct findings_rule findings_memory[] = {
+	{ "pages-change", FINDING_LIMITS, changing },
+	{ "nothing-equal", FINDING_STOPS, nothing_equal },
+	{ "swapped-out", FINDING_LIMITS, swapped },
+	{ "huge-pages", FINDING_LIMITS, huge_pages },
+	{ "profit-negative", FINDING_LIMITS, profit_negative },
+	{ "sharing-limited", FINDING_LIMITS, sharing_limited },
+	{ "nodes-apart", FINDING_LIMITS, nodes_apart },
+	{ NULL, FINDING_STOPS, NULL },
+};
