@@ -30,8 +30,9 @@ struct ctl {
 
 struct ctl_verb {
 	const char *name;
-	const char *args; /* as the help shows them */
-	const char *help; /* one line */
+	const char *args;    /* as the help shows them */
+	const char *help;    /* one line */
+	const char *options; /* the same of each option, "" when it has none */
 	int (*run)(struct ctl *ctl, int argc,
 		char **argv); /* argv[0] is the verb; returns an exit code */
 };

@@ -7,28 +7,57 @@
 
 #include "ksmctl/ksmctl.h"
 
+/* What the help of a verb says of its options. Completion reads it. */
+#define JSON_OPTION "  -J, --json               JSON\n"
+#define CONFIG_OPTION "  -c, --config FILE        this configuration file, not /etc/ksmctl.conf\n"
+#define FORCE_OPTION \
+	"  -f, --force              do not compare what it needs with the memory there is\n"
+#define ENABLE_OPTIONS \
+	"      --comm NAME          processes of this name; may be repeated\n" \
+	"      --user USER          processes of this user; may be repeated\n" \
+	"      --cgroup PATH        processes in this control group, or below it\n" \
+	"  -n, --dry-run            show which processes, and do nothing\n" \
+	"      --timeout SECONDS    wait so long for a thread to stop (2)\n" \
+	"  -v, --verbose            tell what was done to each process\n"
+
 static const struct ctl_verb verbs[] = {
-	{ "info", "[--json]", "show tunables, counters, saving and cost", info_run },
-	{ "start", "[PAGES [SLEEP_MS]]", "let ksmd merge; PAGES per batch, SLEEP_MS in between",
+	{ "info", "[--json]", "show tunables, counters, saving and cost", JSON_OPTION, info_run },
+	{ "start", "[PAGES [SLEEP_MS]]", "let ksmd merge; PAGES per batch, SLEEP_MS in between", "",
 		start_run },
-	{ "stop", "", "stop ksmd; what is merged stays merged", stop_run },
+	{ "stop", "", "stop ksmd; what is merged stays merged", "", stop_run },
 	{ "unmerge", "[--force]", "stop ksmd and give every merged page back its own copy",
-		unmerge_run },
+		FORCE_OPTION, unmerge_run },
 	{ "set", "[--unmerge-first] [--force] KEY=VALUE...", "set tunables, checked and read back",
+		"      --unmerge-first      where a key needs it: unmerge all "
+		"before\n" FORCE_OPTION,
 		set_run },
 	{ "daemon", "[-v] [-c FILE] [--check | --print-config | --restore]",
-		"the adaptive service, in the foreground", daemon_run },
-	{ "status", "[--json] [-c FILE]", "what the service does now", status_run },
-	{ "why", "[-n LINES] [-c FILE]", "its last decisions, with reasons", why_run },
-	{ "boost", "[-c FILE]", "let it merge at full speed now", boost_run },
+		"the adaptive service, in the foreground",
+		CONFIG_OPTION
+		"      --check              check the configuration, and do nothing else\n"
+		"      --print-config       print the configuration, and do nothing else\n"
+		"      --restore            put back what a killed service found first\n"
+		"      --root DIR           as in front of the verb\n"
+		"  -v, --verbose            tell each decision\n",
+		daemon_run },
+	{ "status", "[--json] [-c FILE]", "what the service does now", JSON_OPTION CONFIG_OPTION,
+		status_run },
+	{ "why", "[-n LINES] [-c FILE]", "its last decisions, with reasons",
+		"  -n, --lines LINES        so many (20)\n" CONFIG_OPTION, why_run },
+	{ "boost", "[-c FILE]", "let it merge at full speed now", CONFIG_OPTION, boost_run },
 	{ "doctor", "[--json] [PID...]", "say why nothing, or little, merges, and what to do",
-		doctor_run },
+		JSON_OPTION, doctor_run },
 	{ "run", "[-v] [-E NAME=VALUE]... [--no-children] [--refuse-setuid]\n      [--] COMMAND...",
-		"start a program with all its memory open to merging", run_run },
+		"start a program with all its memory open to merging",
+		"  -v, --verbose            tell which way was taken, and why\n"
+		"  -E, --setenv NAME=VALUE  a variable for its environment; may be repeated\n"
+		"      --no-children        not for what it executes in other processes\n"
+		"      --refuse-setuid      not a program with privileges of its own\n",
+		run_run },
 	{ "enable", "[OPTION...] [PID...]", "open running programs' memory to merging",
-		enable_run },
+		ENABLE_OPTIONS, enable_run },
 	{ "disable", "[OPTION...] [PID...]", "take that back, and unmerge their memory",
-		disable_run },
+		ENABLE_OPTIONS, disable_run },
 };
 #define VERBS (sizeof(verbs) / sizeof(*verbs))
 
@@ -98,8 +127,9 @@ int main(int argc, char **argv)
 		argv += optind;
 		optind = 0; /* the verb parses its own options, from the start */
 		if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-			printf("Usage: ksmctl %s%s%s\n\n%s\n", name, *verbs[i].args ? " " : "",
-				verbs[i].args, verbs[i].help);
+			printf("Usage: ksmctl %s%s%s\n\n%s\n%s%s", name, *verbs[i].args ? " " : "",
+				verbs[i].args, verbs[i].help, *verbs[i].options ? "\n" : "",
+				verbs[i].options);
 			return finish_output(CTL_OK);
 		}
 		int code = verbs[i].run(&ctl, argc, argv);

@@ -91,8 +91,11 @@ while read -r verb; do
 	"$ctl" "$verb" --help >"$work/out" 2>"$work/err"
 	help_options <"$work/out" | sort -u >"$work/help"
 	verb_part "$verb" | page_items | sort -u >"$work/page"
-	verdict "$(comm -23 "$work/help" "$work/page" | sed 's/^/not in its part of ksmctl.8: /')$(too_long)" \
-		"$verb: its help fits and is in ksmctl.8"
+	[ "$verb" != disable ] || verb_part enable | page_items | sort -u >"$work/page" # which refers to enable
+	verdict "$(comm -3 "$work/help" "$work/page" | sed 's/^\t/not in the help of the verb: /; s/^-/not in its part of ksmctl.8: -/'
+		too_long)" "$verb: its help fits and has the options of ksmctl.8"
+	verdict "$(help_options <"$work/out" | grep -e '^--' | while read -r option; do
+		grep -q "^  .*$option" "$work/out" || echo "no line for $option"; done)" "$verb: its help explains each option"
 done <"$work/verbs"
 source_options ksmctl/*.c >"$work/source"
 page_items <docs/ksmctl.8 >"$work/page"
