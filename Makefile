@@ -9,6 +9,8 @@ INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 PKGDIR ?= $(LIBDIR)/pkgconfig
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 SYSCONFDIR ?= /etc
 VERSION := 0.1.0
 SOVERSION := 0
@@ -136,10 +138,13 @@ install: all $B/ksmreg.pc
 	install -m 644 $B/ksmreg.pc $(DESTDIR)$(PKGDIR)
 	sed 's|@SBINDIR@|$(SBINDIR)|' docs/ksmctl.service.in >$(DESTDIR)$(UNITDIR)/ksmctl.service
 	test -e $(DESTDIR)$(SYSCONFDIR)/ksmctl.conf || install -m 644 docs/ksmctl.conf $(DESTDIR)$(SYSCONFDIR)
+	install -D -m 644 completion/ksm.bash $(DESTDIR)$(BASHDIR)/ksmctl
+	ln -sf ksmctl $(DESTDIR)$(BASHDIR)/ksmstat
+	install -D -m 644 completion/ksm.zsh $(DESTDIR)$(ZSHDIR)/_ksmctl
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 uninstall: # a configuration that was changed stays
 	rm -f $(addprefix $(DESTDIR),$(SBINDIR)/ksmctl $(BINDIR)/ksmstat $(INCLUDEDIR)/ksmreg.h $(PKGDIR)/ksmreg.pc \
-		$(UNITDIR)/ksmctl.service $(foreach l,.so .so.$(SOVERSION) .a -preload.so -glibc.so,$(LIBDIR)/libksmreg$l) \
+		$(UNITDIR)/ksmctl.service $(BASHDIR)/ksmctl $(BASHDIR)/ksmstat $(ZSHDIR)/_ksmctl $(foreach l,.so .so.$(SOVERSION) .a -preload.so -glibc.so,$(LIBDIR)/libksmreg$l) \
 		$(foreach m,$(MAN),$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m)))
 	! cmp -s docs/ksmctl.conf $(DESTDIR)$(SYSCONFDIR)/ksmctl.conf || rm $(DESTDIR)$(SYSCONFDIR)/ksmctl.conf
 clean:

@@ -26,7 +26,8 @@ nothing_left() { ! find "$dir/root" ! -type d | grep .; }
 ok "install" make B="$B" DESTDIR="$dir/root" PREFIX=/opt/ksm install
 for file in opt/ksm/sbin/ksmctl opt/ksm/bin/ksmstat opt/ksm/lib/libksmreg.so opt/ksm/lib/libksmreg-preload.so \
 	opt/ksm/include/ksmreg.h opt/ksm/lib/pkgconfig/ksmreg.pc opt/ksm/share/man/man8/ksmctl.8 \
-	opt/ksm/lib/systemd/system/ksmctl.service etc/ksmctl.conf; do
+	opt/ksm/share/bash-completion/completions/ksmctl opt/ksm/share/bash-completion/completions/ksmstat \
+	opt/ksm/share/zsh/site-functions/_ksmctl opt/ksm/lib/systemd/system/ksmctl.service etc/ksmctl.conf; do
 	ok "installs $file" test -s "$dir/root/$file"
 done
 ok "the service names the installed program" \
