@@ -85,7 +85,7 @@ $B/tests/calibrate: $(patsubst %,$O/tests/sim/%.o,calibrate real $(SIM_MODEL)) $
 SIM := $B/tests/test_sim $B/tests/calibrate
 TESTS := $(UNIT) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
 
-.PHONY: all check check-kernels check-long demo deps fixtures help lint asan tsan valgrind bench-stat install uninstall clean tests
+.PHONY: all check check-kernels check-long demo deps fixtures help lint asan tsan valgrind bench-stat deb check-deb install uninstall clean tests
 tests: all $(UNIT) $(LIVE) $(SIM) $B/tests/demo $B/tests/job $B/tests/scene examples
 check:
 	@.ci/deps check
@@ -111,8 +111,15 @@ tsan valgrind:
 bench-stat: all $B/tests/bench/stat_areas $B/tests/bench/stall
 	@.ci/deps bench
 	@B=$B tests/bench/stat $(if $(JSON),--json $(JSON)) $(PROCESSES)
+deb:
+	@.ci/deps build deb
+	@rm -rf $B/deb && .ci/deb $B/deb
+	@lintian --allow-root --fail-on error,warning --tag-display-limit 0 $B/deb/*.changes
+# Fresh systems of Debian 12 and 13, into which they are installed; what cannot be had is skipped, and says why.
+check-deb:
+	@B=$B tests/run tests/deb/packages.sh
 help:
-	@echo "all check demo deps install uninstall clean; check-kernels check-long fixtures lint asan tsan valgrind;"
+	@echo "all check demo deps install uninstall clean deb; check-deb check-kernels check-long fixtures lint asan tsan valgrind;"
 	@echo "examples soak bench-control bench-idle bench-reg bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] libksmreg/*/*.[ch] tests/*.h tests/*/*.[ch])
 LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. -Ilibksmreg $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check python3)
