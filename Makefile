@@ -145,9 +145,9 @@ install: all $B/ksmreg.pc
 	install -m 644 $B/ksmreg.pc $(DESTDIR)$(PKGDIR)
 	sed 's|@SBINDIR@|$(SBINDIR)|' docs/ksmctl.service.in >$(DESTDIR)$(UNITDIR)/ksmctl.service
 	test -e $(DESTDIR)$(SYSCONFDIR)/ksmctl.conf || install -m 644 docs/ksmctl.conf $(DESTDIR)$(SYSCONFDIR)
-	install -D -m 644 completion/ksm.bash $(DESTDIR)$(BASHDIR)/ksmctl
+	install -D -m 644 docs/completion/ksm.bash $(DESTDIR)$(BASHDIR)/ksmctl
 	ln -sf ksmctl $(DESTDIR)$(BASHDIR)/ksmstat
-	install -D -m 644 completion/ksm.zsh $(DESTDIR)$(ZSHDIR)/_ksmctl
+	install -D -m 644 docs/completion/ksm.zsh $(DESTDIR)$(ZSHDIR)/_ksmctl
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 uninstall: # a configuration that was changed stays
 	rm -f $(addprefix $(DESTDIR),$(SBINDIR)/ksmctl $(BINDIR)/ksmstat $(INCLUDEDIR)/ksmreg.h $(PKGDIR)/ksmreg.pc \

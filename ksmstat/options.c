@@ -102,7 +102,7 @@ static void print_help(void)
 			snprintf(letter, sizeof(letter), "-%c, ", table[i].key);
 		snprintf(name, sizeof(name), "--%s%s%s", table[i].name, argument ? " " : "",
 			argument ? argument : "");
-		printf("  %s%-17s %s\n", letter, name, table[i].help);
+		printf("  %s%-18s %s\n", letter, name, table[i].help);
 	}
 	fputs("\nColumns:\n", stdout);
 	for (size_t i = 0; i < columns_count; i++)

@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154,SC2016 # work is set in lib.bash; what is quoted is meant so
 . "${BASH_SOURCE%/*}/lib.bash"
 cd "${BASH_SOURCE%/*}/../.." || exit 1
-. completion/ksm.bash
+. docs/completion/ksm.bash
 PATH=$B:$PATH
 
 # offers WORD...: what bash would, one a line; the last word is the one at the cursor.
@@ -18,7 +18,7 @@ offers()
 # Options of a help text, read in another way than completion does it.
 help_options() { "$@" --help | sed -n '/^Columns:/q; s/^ \{2,6\}\(-.*\)/\1/p' | sed 's/   *.*//' | tr ', ' '\n\n' | grep '^-'; }
 
-verdict "$(bash -n completion/ksm.bash 2>&1)" 'the file for bash can be read'
+verdict "$(bash -n docs/completion/ksm.bash 2>&1)" 'the file for bash can be read'
 mapfile -t verbs < <(ksmctl --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z][a-z]*\).*/\1/p')
 verdict "$(diff <(offers ksmctl '' | sort) <(printf '%s\n' "${verbs[@]}" | sort))" 'bash: the verbs'
 for of in ksmstat ksmctl "${verbs[@]/#/ksmctl }"; do
@@ -38,8 +38,8 @@ free=' SECONDS N SIZE LINES NUMBER COUNT PAGES '
 problem=
 for kind in $(for of in ksmstat ksmctl "${verbs[@]/#/ksmctl }"; do $of --help; done |
 	sed -nE 's/^ {2,6}(-[A-Za-z], )?--[a-z-]+ ([A-Z][A-Z=,.]*)( .*|$)/\2/p' | sort -u); do
-	[[ $free == *" $kind "* ]] || grep -qE "^	(.* )?${kind%%,*}[,*.]*( \| .*)?\)" completion/ksm.bash ||
-		problem+="completion/ksm.bash does not know what '$kind' stands for"$'\n'
+	[[ $free == *" $kind "* ]] || grep -qE "^	(.* )?${kind%%,*}[,*.]*( \| .*)?\)" docs/completion/ksm.bash ||
+		problem+="docs/completion/ksm.bash does not know what '$kind' stands for"$'\n'
 done
 verdict "$problem" 'bash: every kind of argument'
 
@@ -77,9 +77,9 @@ in_bash '4711 ' ksmctl "${at[@]}" doctor ''
 in_bash 'advisor_mode= run= ' ksmctl "${at[@]}" set ''
 in_bash 'none scan-time ' ksmctl "${at[@]}" set run = 1 advisor_mode =
 in_bash 'scan-time ' ksmctl "${at[@]}" set advisor_mode = s
-in_bash 'completion/ksm.bash ' ksmctl daemon -c completion/ksm.b
-in_bash 'completion ' ksmctl --root comple
-in_bash 'completion/ksm.bash ' ksmctl run -v -E A = b -- cat completion/ksm.b
+in_bash 'docs/completion/ksm.bash ' ksmctl daemon -c docs/completion/ksm.b
+in_bash 'docs/completion ' ksmctl --root docs/comple
+in_bash 'docs/completion/ksm.bash ' ksmctl run -v -E A = b -- cat docs/completion/ksm.b
 in_bash '' ksmctl run cat --verb
 in_bash '' ksmctl why -n ''
 in_bash '' ksmctl no-such-verb ''
@@ -90,14 +90,14 @@ if ! command -v zsh >/dev/null; then
 	skip 'zsh' 'zsh is not installed'
 	finish
 fi
-verdict "$(zsh -n completion/ksm.zsh 2>&1)" 'the file for zsh can be read'
-cp completion/ksm.zsh "$work/fn/_ksmctl"
+verdict "$(zsh -n docs/completion/ksm.zsh 2>&1)" 'the file for zsh can be read'
+cp docs/completion/ksm.zsh "$work/fn/_ksmctl"
 lines=('ksmctl ' 'ksmctl -' 'ksmstat -' "${verbs[@]/#/ksmctl }")
 for i in "${!lines[@]}"; do [ "$i" -lt 3 ] || lines[i]+=' -'; done
 values=("ksmstat -o pid,save|SAVED SAVED_BY" 'ksmstat --sort -PI|PID' 'ksmstat --by p|program pod' 'ksmstat -u roo|root'
 	"ksmstat --root $root -p 4|4711" "ksmstat --root=$root -p 12,|4711" "ksmstat --root $root -g /|/a.slice/b c.service"
 	"ksmstat --root $root -c \\$|\$(touch evil)" "ksmctl --root $root doctor |4711" "ksmctl --root $root set |advisor_mode run"
-	"ksmctl --root $root set run=1 advisor_mode=|none scan-time" 'ksmctl daemon -c completion/ksm.b|ksm.bash')
+	"ksmctl --root $root set run=1 advisor_mode=|none scan-time" 'ksmctl daemon -c docs/completion/ksm.b|ksm.bash')
 timeout 120 zsh -f tests/cli/completion.zsh "$B" "$work/fn" "$work" "${lines[@]}" "${values[@]%|*}" >"$work/zsh" 2>"$work/err"
 verdict "$(cat "$work/err")" 'zsh says nothing else'
 
