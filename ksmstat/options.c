@@ -64,8 +64,8 @@ static const struct {
 	{ 'u', "user", "USER,...", "processes of these users, by name or number" },
 	{ 'g', "cgroup", "PATH", "processes in this control group, or below it" },
 	{ 'o', "output", "LIST", "columns; +LIST adds to the default, 'all' shows all" },
-	{ OPT_SORT, "sort", "COLUMN", "sort by it, numbers large first; -COLUMN turns it round" },
-	{ OPT_BY, "by", "GROUP", "per program, user, cgroup, unit, container, pod, system" },
+	{ OPT_SORT, "sort", "COLUMN", "sort, large numbers first; -COLUMN turns it round" },
+	{ OPT_BY, "by", "GROUP", "program, user, cgroup, unit, container, pod, system" },
 	{ 'T', "tree", NULL, "--by cgroup, as a tree with the sums of all below" },
 	{ 't', "total", NULL, "a last line with totals of the columns that add up" },
 	{ 'b', "bytes", NULL, "sizes in bytes" },
@@ -80,7 +80,7 @@ static const struct {
 	{ OPT_GENTLE, "gentle", NULL, "in small steps: hardly stops what it looks at" },
 	{ OPT_MAX_RSS, "max-rss", "SIZE", "leave out processes with more resident memory" },
 	{ OPT_AUDIT, "audit", NULL, "who shares merged pages, and across what" },
-	{ OPT_PROM, "prom", NULL, "metrics for Prometheus; --by, more than once, of groups" },
+	{ OPT_PROM, "prom", NULL, "metrics for Prometheus; any number of --by for groups" },
 	{ OPT_PER_PROCESS, "per-process", NULL, "--prom: of each process too, by PID" },
 	{ OPT_OUTPUT_FILE, "output-file", "FILE", "--prom: replace FILE, as a whole" },
 	{ OPT_ROOT, "root", "DIR", "read /proc below DIR" },
@@ -102,7 +102,7 @@ static void print_help(void)
 			snprintf(letter, sizeof(letter), "-%c, ", table[i].key);
 		snprintf(name, sizeof(name), "--%s%s%s", table[i].name, argument ? " " : "",
 			argument ? argument : "");
-		printf("  %s%-18s %s\n", letter, name, table[i].help);
+		printf("  %s%-19s %s\n", letter, name, table[i].help);
 	}
 	fputs("\nColumns:\n", stdout);
 	for (size_t i = 0; i < columns_count; i++)

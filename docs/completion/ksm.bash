@@ -29,7 +29,7 @@ _ksm_values()
 	PATH) cat "$1"/proc/[0-9]*/cgroup | sed 's/^[0-9]*:[^:]*://' | sort -u ;;
 	LIST) sed -n '/^Columns:/,/^$/s/^  \([A-Z_]*\) .*/\1/p' <<<"$2" && echo all ;;
 	COLUMN) sed -n '/^Columns:/,/^$/s/^  \([A-Z_]*\) .*/\1\n-\1/p' <<<"$2" ;;
-	GROUP) sed -n 's/^ *--by GROUP *per //p' <<<"$2" | tr -s ', ' '\n' ;;
+	GROUP) sed -n 's/^ *--by GROUP *//p' <<<"$2" | tr -s ', ' '\n' ;;
 	VERB) sed -n '/^Verbs:/,/^$/s/^  \([a-z]*\).*/\1/p' <<<"$2" ;;
 	KEY) find "$1/sys/kernel/mm/ksm/" -maxdepth 1 -type f -perm -200 -printf '%f=\n' ;;
 	KEY=*) tr -d '[]' <"$1/sys/kernel/mm/ksm/${3#KEY=}" | tr ' ' '\n' ;;

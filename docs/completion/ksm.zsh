@@ -16,7 +16,7 @@ _ksm_values()
 		found=(${(f)"$(sed -n '/^Columns:/,/^$/s/^  \([A-Z_]*\) .*/\1/p' <<<$help)"})
 		[[ $kind = LIST ]] && { compset -P '+'; found+=(all) } || { compset -P - }
 		set -- "$@" -M 'm:{a-z}={A-Z}' ;;
-	GROUP) found=(${=${$(sed -n 's/^ *--by GROUP *per //p' <<<$help)//,/ }}) ;;
+	GROUP) found=(${=${$(sed -n 's/^ *--by GROUP *//p' <<<$help)//,/ }}) ;;
 	KEY)
 		if compset -P '*='; then
 			found=(${(s: :)${"$(cat $root/sys/kernel/mm/ksm/${IPREFIX%=} 2>/dev/null)"//[][]/}})
