@@ -94,7 +94,9 @@ int connector_read(
 		if (len < 0)
 			return errno == EAGAIN ? count : -errno;
 		int left = (int)len;
-		for (const struct nlmsghdr *header = (const void *)buf; mnl_nlmsg_ok(header, left);
+		/* libmnl takes a length for a signed number, so that one beyond 2 GiB would fit. */
+		for (const struct nlmsghdr *header = (const void *)buf;
+			mnl_nlmsg_ok(header, left) && header->nlmsg_len <= (unsigned)left;
 			header = mnl_nlmsg_next(header, &left))
 			count += tell(header, event, data);
 	}

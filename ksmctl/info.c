@@ -50,7 +50,7 @@ static const char *run_words(int64_t run)
 /* "188.2 MiB" */
 static const char *mib(const struct info *info, int64_t pages, char *buf, size_t size)
 {
-	snprintf(buf, size, "%.1f MiB", (double)(pages * info->page_bytes) / (1 << 20));
+	snprintf(buf, size, "%.1f MiB", (double)pages * (double)info->page_bytes / (1 << 20));
 	return buf;
 }
 

@@ -14,6 +14,9 @@
 #define LOCK_NAME "lock"
 #define FIRST_NAME "first-values"
 #define NICE_KEY "ksmd_nice"
+#define NICE_MIN \
+	(-20) /* what the kernel takes; anything else was never saved by us as a niceness */
+#define NICE_MAX 19
 
 int state_open(struct state_dir *dir, const char *path, bool create)
 {
@@ -132,7 +135,8 @@ int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *
 				return -EINVAL;
 			first->error[key] = 0;
 		} else if (!strcmp(line, NICE_KEY) &&
-			   !file_parse_i64(value, strlen(value), &number)) {
+			   !file_parse_i64(value, strlen(value), &number) && number >= NICE_MIN &&
+			   number <= NICE_MAX) {
 			*ksmd_nice = (int)number;
 		}
 	}

@@ -44,6 +44,12 @@ static bool ksm_field(const struct entry *e, unsigned bit)
 	return !e->ksm_error && e->ksm.present & bit;
 }
 
+/* What no machine has is not known either. */
+static bool bytes_of(int64_t pages, int64_t *bytes)
+{
+	return pages >= 0 && !__builtin_mul_overflow(pages, (int64_t)sysconf(_SC_PAGESIZE), bytes);
+}
+
 /* smaps counts KSM pages since 6.6; before that the kernel's count per process is the same thing. */
 static bool ksm(const struct entry *e, int64_t *value)
 {
@@ -51,8 +57,7 @@ static bool ksm(const struct entry *e, int64_t *value)
 		*value = (int64_t)e->sum.ksm_kib * 1024;
 		return true;
 	}
-	*value = e->ksm.merging_pages * sysconf(_SC_PAGESIZE);
-	return ksm_field(e, PROC_KSM_MERGING);
+	return ksm_field(e, PROC_KSM_MERGING) && bytes_of(e->ksm.merging_pages, value);
 }
 
 /* Exact where page frames could be looked at, else as smaps lets it be estimated. */
@@ -101,8 +106,7 @@ static bool shared_cow(const struct entry *e, int64_t *value)
 
 static bool zero(const struct entry *e, int64_t *value)
 {
-	*value = e->ksm.zero_pages * sysconf(_SC_PAGESIZE);
-	return ksm_field(e, PROC_KSM_ZERO);
+	return ksm_field(e, PROC_KSM_ZERO) && bytes_of(e->ksm.zero_pages, value);
 }
 
 static bool profit(const struct entry *e, int64_t *value)

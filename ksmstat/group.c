@@ -240,18 +240,26 @@ static void put(struct group *group, const char *name, int64_t value)
 	group->known |= UINT64_C(1) << i;
 }
 
+/* What no machine has is not known either. */
+static void put_pages(struct group *group, const char *name, int64_t pages)
+{
+	int64_t bytes;
+	if (!__builtin_mul_overflow(pages, (int64_t)sysconf(_SC_PAGESIZE), &bytes))
+		put(group, name, bytes);
+}
+
 void group_add_machine(struct group *group, const struct root *root)
 {
-	int64_t value, page_bytes = sysconf(_SC_PAGESIZE);
+	int64_t value;
 	uint64_t cpu_ns;
 	struct ksm ksm;
 	struct ksmd ksmd;
 
 	if (!ksm_open(&ksm, root)) {
 		if (!ksm_get(&ksm, KSM_PAGES_SHARING, &value))
-			put(group, "KERNEL_SAVED", value * page_bytes);
+			put_pages(group, "KERNEL_SAVED", value);
 		if (!ksm_get(&ksm, KSM_ZERO_PAGES, &value))
-			put(group, "KERNEL_ZERO", value * page_bytes);
+			put_pages(group, "KERNEL_ZERO", value);
 		if (!ksm_get(&ksm, KSM_GENERAL_PROFIT, &value))
 			put(group, "KERNEL_PROFIT", value);
 		ksm_close(&ksm);

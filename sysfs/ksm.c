@@ -190,8 +190,9 @@ bool ksm_saved_pages(const struct ksm_state *state, int64_t *pages)
 {
 	if (!ksm_has(state, KSM_PAGES_SHARING))
 		return false;
-	*pages = state->value[KSM_PAGES_SHARING];
-	if (ksm_has(state, KSM_ZERO_PAGES))
-		*pages += state->value[KSM_ZERO_PAGES];
+	int64_t zero = ksm_has(state, KSM_ZERO_PAGES) ? state->value[KSM_ZERO_PAGES] : 0, sum;
+	if (__builtin_add_overflow(state->value[KSM_PAGES_SHARING], zero, &sum))
+		return false;
+	*pages = sum;
 	return true;
 }

@@ -285,6 +285,14 @@ START_TEST(huge_numbers)
 	expect_unknown("TOTAL", &entry);
 	entry.sum.rss_kib = (UINT64_C(1) << 53) - 1;
 	expect_number("RSS", &entry, INT64_MAX - 1023);
+	/* pages, of which bytes are made */
+	entry = whole();
+	entry.sum.seen &= ~(1u << SMAPS_KSM);
+	entry.ksm.merging_pages = entry.ksm.zero_pages = INT64_MAX / 64;
+	expect_unknown("KSM", &entry);
+	expect_unknown("ZERO", &entry);
+	entry.ksm.merging_pages = -1;
+	expect_unknown("KSM", &entry);
 }
 END_TEST
 

@@ -215,6 +215,11 @@ START_TEST(first_values_refused)
 	ck_assert_int_eq(loaded.value[KSM_RUN], 1);
 	ck_assert(!ksm_has(&loaded, KSM_PAGES_SHARED));
 	ck_assert(!ksm_has(&loaded, KSM_PAGES_TO_SCAN));
+	/* What is no niceness is not one to put back; cut to 32 bits this would be 19. */
+	nice = 100;
+	temp_put("refused/first-values", "run=1\nksmd_nice=4294967315\n");
+	ck_assert_int_eq(state_load_first(&dir, &loaded, &nice), 0);
+	ck_assert_int_eq(nice, 100);
 	state_close(&dir);
 }
 END_TEST
