@@ -73,7 +73,7 @@ $B/tests/scene: $O/tests/scene/scene.o $B/libksmreg.a
 $B/tests/demo: $O/tests/demo/demo.o $O/tests/demo/service.o $O/all.a
 	@mkdir -p $(@D)
 	$Q$(link)
--include tests/unit/rules.mk tests/bench/rules.mk
+-include tests/unit/rules.mk tests/fuzz/rules.mk tests/bench/rules.mk
 SIM_MODEL := model model_memory model_visit
 $B/tests/test_sim: $(patsubst %,$O/tests/sim/%.o,test_sim sim sim_world properties scenarios scenarios_memory \
 		scenarios_world $(SIM_MODEL)) $(patsubst %,$O/ksmctl/%.o,policy policy_text rate)
@@ -83,46 +83,58 @@ $B/tests/calibrate: $(patsubst %,$O/tests/sim/%.o,calibrate real $(SIM_MODEL)) $
 	@mkdir -p $(@D)
 	$Q$(link) $(call pkg,libs,check)
 SIM := $B/tests/test_sim $B/tests/calibrate
-TESTS := $(UNIT) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
+TESTS := $(UNIT) $(FUZZ) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
 
+#: all              the programs and the library (the default)
 .PHONY: all check check-kernels check-long demo deps fixtures help lint asan tsan valgrind bench-stat deb check-deb install uninstall clean tests
-tests: all $(UNIT) $(LIVE) $(SIM) $B/tests/demo $B/tests/job $B/tests/scene examples
+tests: all $(UNIT) $(FUZZ) $(LIVE) $(SIM) $B/tests/demo $B/tests/job $B/tests/scene examples
+#: check            all tests; the live ones need root
 check:
 	@.ci/deps check
 	@$(MAKE) --no-print-directory tests
 	@B=$B tests/run $(TESTS)
+#: demo             the main job: three processes, merged, with figures (root)
 demo:
 	@.ci/deps build
 	@$(MAKE) --no-print-directory all $B/tests/demo $B/tests/job
 	@$B/tests/demo
+#: deps             install the Debian packages that build and tests need (root)
 deps:
 	@.ci/deps build check
 # Kernels of Debian under qemu; a kernel that cannot be had is skipped, and says why.
+#: check-kernels    tests on other kernels, under qemu
 check-kernels: all $B/tests/job $B/tests/scene
 	@for k in 6.1 6.12 7.x; do for t in daemon opt_in; do echo "# Linux $$k, $$t"; \
 		B=$B tests/vm/$$t.sh $$k || test $$? -eq 77 || exit 1; done; done
+#: fixtures         captured trees of other kernels, anew
 fixtures:
 	@for k in 6.1 6.12 7.x; do tests/vm/capture $$k || exit 1; done
 # What is too long for every day: races of fork, tools that watch each access.
+#: check-long       what is too long for every day
 check-long: tests
 	@FORKS=10000 KSM_TEST_LONG=1 B=$B tests/run $B/tests/unit/test_reg_forks $B/tests/live/enable_busy tests/live/enable_cli.sh
+#: tsan valgrind    tests of threads; tests that watch each access
 tsan valgrind:
 	@B=$B tests/sanitize $(patsubst tsan,thread,$@)
+#: bench-stat       ksmstat against other reporters [JSON= PROCESSES=]
 bench-stat: all $B/tests/bench/stat_areas $B/tests/bench/stall
 	@.ci/deps bench
 	@B=$B tests/bench/stat $(if $(JSON),--json $(JSON)) $(PROCESSES)
+#: deb              Debian packages, into $B/deb
 deb:
 	@.ci/deps build deb
 	@rm -rf $B/deb && .ci/deb $B/deb
 	@lintian --allow-root --fail-on error,warning --tag-display-limit 0 $B/deb/*.changes
 # Fresh systems of Debian 12 and 13, into which they are installed; what cannot be had is skipped, and says why.
+#: check-deb        those in fresh systems of Debian 12 and 13
 check-deb:
 	@B=$B tests/run tests/deb/packages.sh
 help:
-	@echo "all check demo deps install uninstall clean deb; check-deb check-kernels check-long fixtures lint asan tsan valgrind;"
-	@echo "examples soak bench-control bench-idle bench-reg bench-stat. Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
+	@sed -n 's/^#: //p' Makefile tests/*/rules.mk
+	@echo "Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] libksmreg/*/*.[ch] tests/*.h tests/*/*.[ch])
 LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. -Ilibksmreg $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check python3)
+#: lint             clang-format, cppcheck, clang-tidy, scan-build
 lint:
 	@.ci/deps lint
 	clang-format --dry-run -Werror $(C_FILES)
@@ -132,9 +144,11 @@ lint:
 	$(MAKE) --no-print-directory B=$B/scan clean
 	scan-build --status-bugs -o $B/scan-report $(MAKE) --no-print-directory B=$B/scan all
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+#: asan             all tests under AddressSanitizer and UBSan
 asan:
 	@$(MAKE) --no-print-directory B=$B/asan check \
 		LDFLAGS="$(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer $(SANITIZE)"
+#: install          into PREFIX; also uninstall, clean
 install: all $B/ksmreg.pc
 	install -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(PKGDIR) $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)
 	install -m 755 $B/ksmctl $(DESTDIR)$(SBINDIR)

@@ -17,16 +17,19 @@ $B/tests/bench/control $B/tests/bench/idle $B/tests/bench/soak: $B/%: $O/%.o $(B
 
 .PHONY: bench-programs bench-control bench-idle soak
 bench-programs: $B/ksmctl $B/tests/bench/load $B/tests/bench/control $B/tests/bench/idle $B/tests/bench/soak
+#: bench-control    the service against other controllers [SECONDS= BENCH_OPTIONS=]
 bench-control:
 	@.ci/deps build bench
 	@$(MAKE) --no-print-directory bench-programs
 	@tests/bench/fetch-ksmtuned $B/bench/ksmtuned
 	$B/tests/bench/control --seconds $(SECONDS) --json $B/bench/control.json --csv $B/bench/control.csv $(BENCH_OPTIONS)
 	@tests/bench/plot $B/bench/control.csv $B/bench
+#: bench-idle       what the service itself costs
 bench-idle:
 	@.ci/deps build
 	@$(MAKE) --no-print-directory bench-programs
 	$B/tests/bench/idle --seconds $(IDLE_SECONDS) $(BENCH_OPTIONS)
+#: soak             a long run of jobs that come and go [MINUTES=20]
 soak:
 	@.ci/deps build
 	@$(MAKE) --no-print-directory bench-programs
@@ -40,6 +43,7 @@ $B/tests/bench/reg_pairs: $(patsubst %,$O/tests/bench/%.o,reg_pairs reg_stat mac
 	@mkdir -p $(@D)
 	$Q$(link) -lm
 .PHONY: bench-reg
+#: bench-reg        what the library costs [QUICK=1 JSON=]
 bench-reg:
 	@.ci/deps build
 	@$(MAKE) -s $(LIBS) $B/tests/bench/reg_micro $B/tests/bench/reg_pairs
@@ -60,6 +64,7 @@ $B/tests/bench/estimate_copy: $O/tests/bench/estimate_copy.o
 	@mkdir -p $(@D)
 	$Q$(link)
 .PHONY: bench-estimate
+#: bench-estimate   estimates against what is then merged [WORKLOADS=]
 bench-estimate:
 	@.ci/deps build
 	@$(MAKE) -s $B/ksmctl $B/ksmstat $(LIBS) $B/tests/job $B/tests/bench/estimate_copy
