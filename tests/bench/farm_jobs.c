@@ -34,9 +34,9 @@ struct farm {
 	struct job_report *reports;
 	pid_t pids[FARM_JOBS]; /* 0: has ended */
 	struct pollfd fds[FARM_JOBS];
-	struct half {
+	struct progress {
 		uint64_t events, cpu_ns, wall_ns;
-	} halves[FARM_JOBS]; /* of each job when half of its events were done, and they are new */
+	} marks[FARM_JOBS]; /* of each job where its last quarter begins; 0 before */
 	double began_s;
 	bool looked;
 };
@@ -135,26 +135,26 @@ static void sample(const struct farm *farm, const struct ksmd *ksmd, uint64_t ks
 		machine_now_s() - farm->began_s, mib, (double)(now_ns - ksmd_ns) / 1e9);
 }
 
-static struct half progress(struct job_report *report)
+static struct progress progress_of(struct job_report *report)
 {
-	return (struct half){ atomic_load(&report->events), atomic_load(&report->event_cpu_ns),
+	return (struct progress){ atomic_load(&report->events), atomic_load(&report->event_cpu_ns),
 		atomic_load(&report->event_wall_ns) };
 }
 
 /* From here on what was merged at the beginning is no burden any more. */
-static void mark_half(struct farm *farm)
+static void mark_late(struct farm *farm)
 {
 	for (int i = 0; i < FARM_JOBS; i++) {
-		struct half now = progress(&farm->reports[i]);
-		if (!farm->halves[i].events && now.events * 2 >= farm->events)
-			farm->halves[i] = now;
+		struct progress now = progress_of(&farm->reports[i]);
+		if (!farm->marks[i].events && now.events * 4 >= farm->events * 3)
+			farm->marks[i] = now;
 	}
 }
 
 static const char *ended(struct farm *farm, int i)
 {
 	struct farm_job *job = &farm->run->jobs[i];
-	struct half end = progress(&farm->reports[i]), half = farm->halves[i];
+	struct progress end = progress_of(&farm->reports[i]), mark = farm->marks[i];
 	struct rusage usage;
 	int status;
 	if (wait4(farm->pids[i], &status, 0, &usage) < 0)
@@ -164,9 +164,9 @@ static const char *ended(struct farm *farm, int i)
 	farm->fds[i].fd = -1;
 	job->real_s = machine_now_s() - farm->began_s;
 	job->cpu_s = machine_rusage_s(&usage);
-	double events = (double)(end.events - half.events) * 1e6;
-	job->late_real_ms = (double)(end.wall_ns - half.wall_ns) / events;
-	job->late_cpu_ms = (double)(end.cpu_ns - half.cpu_ns) / events;
+	double events = (double)(end.events - mark.events) * 1e6;
+	job->late_real_ms = (double)(end.wall_ns - mark.wall_ns) / events;
+	job->late_cpu_ms = (double)(end.cpu_ns - mark.cpu_ns) / events;
 	job->faults = (double)usage.ru_minflt;
 	if (status)
 		return "a job ended with an error";
@@ -192,7 +192,7 @@ static const char *watch(struct farm *farm, const struct ksmd *ksmd,
 		if (wrong || !left)
 			break;
 		sample(farm, ksmd, ksmd_ns);
-		mark_half(farm);
+		mark_late(farm);
 		if (!controller_lives(controller))
 			wrong = "the service died";
 		for (int i = 0; !wrong && !farm->looked && i < FARM_JOBS; i++) {

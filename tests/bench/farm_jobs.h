@@ -20,7 +20,7 @@ struct farm_way {
 /* Sizes are of one moment, after 85 % of the events. */
 struct farm_job {
 	double real_s, cpu_s;		  /* CPU: user and system */
-	double late_real_ms, late_cpu_ms; /* of one event, in the second half of the events */
+	double late_real_ms, late_cpu_ms; /* of one event, in the last quarter of the events */
 	double faults;			  /* minor ones, from start to end */
 	double data_p_kib, data_s_kib, saved_kib, huge_kib;
 	char result[32]; /* computed by the job from all that it read */

@@ -54,6 +54,7 @@ $B/tests/bench/farm_run: $(patsubst %,$O/tests/bench/%.o,farm_run farm_jobs reg_
 	@mkdir -p $(@D)
 	$Q$(link) -lm
 .PHONY: bench-farm
+#: bench-farm       the experiment of the farm [QUICK=1 JSON=]
 bench-farm:
 	@.ci/deps build bench
 	@$(MAKE) -s $B/ksmctl $B/ksmstat $(LIBS) $B/tests/job $B/tests/bench/farm_run
