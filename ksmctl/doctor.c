@@ -18,6 +18,7 @@ static const char *const severities[] = {
 	[FINDING_STOPS] = "stops merging",
 	[FINDING_LIMITS] = "limits merging",
 	[FINDING_RISK] = "note",
+	[FINDING_ADVICE] = "advice",
 };
 
 static void print_findings(const struct finding *findings, size_t count)
@@ -70,6 +71,17 @@ static size_t look_at_processes(const struct ctl *ctl, const struct facts *machi
 	return found;
 }
 
+/* Where all is well there is nothing to read. Returns how many are left. */
+static size_t without_advice(struct finding *findings, size_t count)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (findings[i].severity != FINDING_ADVICE)
+			findings[left++] = findings[i];
+	}
+	return left;
+}
+
 static int parse_pids(char **words, size_t count, pid_t *pids)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -84,18 +96,19 @@ static int parse_pids(char **words, size_t count, pid_t *pids)
 int doctor_run(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "all", no_argument, NULL, 'a' },
 		{ "json", no_argument, NULL, 'J' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct finding findings[FINDINGS_MAX];
 	struct facts facts;
 	pid_t pids[PIDS_MAX] = { 0 };
-	bool json = false, wrong = false;
+	bool all = false, json = false, wrong = false;
 	int c;
-	while ((c = getopt_long(argc, argv, "+:J", options, NULL)) != -1) {
-		if (c != 'J')
+	while ((c = getopt_long(argc, argv, "+:aJ", options, NULL)) != -1) {
+		if (c != 'a' && c != 'J')
 			return ctl_bad_option("doctor", c, argv);
-		json = true;
+		*(c == 'a' ? &all : &json) = true;
 	}
 	size_t pid_count = (size_t)(argc - optind);
 	if (pid_count > PIDS_MAX)
@@ -106,11 +119,13 @@ int doctor_run(struct ctl *ctl, int argc, char **argv)
 	err = root_open(&ctl->root, ctl->prefix);
 	if (err)
 		return ctl_fail("cannot open", ctl->prefix ? ctl->prefix : "/", err);
-	facts_collect(&facts, ctl);
+	facts_collect(&facts, ctl, all);
 	size_t count = findings_of_machine(&facts, findings, FINDINGS_MAX);
 	count = look_at_processes(ctl, &facts, pids, pid_count, findings, count);
+	if (!all)
+		count = without_advice(findings, count);
 	for (size_t i = 0; i < count; i++)
-		wrong |= findings[i].severity != FINDING_RISK;
+		wrong |= findings[i].severity < FINDING_RISK;
 	if (json && print_json(findings, count))
 		return ctl_fail("cannot make", "the table", -ENOMEM);
 	if (!json)

@@ -11,12 +11,14 @@
 #include "ksmctl/ksmctl.h"
 #include "ksmctl/likeness.h"
 #include "sysfs/mem.h"
+#include "sysfs/memgroup.h"
 #include "sysfs/proc.h"
 
 enum severity {
 	FINDING_STOPS,	/* nothing merges because of it */
 	FINDING_LIMITS, /* less merges, or slower, than could */
 	FINDING_RISK,	/* merging works; something else may suffer from it */
+	FINDING_ADVICE, /* nothing is wrong; worth to know. Shown only with --all */
 };
 
 struct finding {
@@ -26,6 +28,14 @@ struct finding {
 	char evidence[256]; /* the value seen, and where */
 	const char *meaning;
 	char remedy[160]; /* what to type or to change */
+};
+
+/* A sample of the registered pages. All -1 where none was taken, or by part where it is not known. */
+struct facts_sample {
+	int64_t looked, zeros;	   /* pages that were read, and of these filled with zeros */
+	int64_t users;		   /* users with merged pages */
+	int64_t users_share_pages; /* page frames that are merged and mapped for two of them or more */
+	uid_t user_one, user_two; /* two that have one together */
 };
 
 /* What was looked at. A number is -1 where it is not known; nothing unknown makes a finding. */
@@ -44,19 +54,40 @@ struct facts {
 	int64_t registered_kib;	   /* their resident anonymous memory */
 	int64_t registered_swap_kib;
 	int64_t registered_huge_kib;	/* in huge pages */
+	int64_t registered_lazy_kib;	/* given up by MADV_FREE, and still there */
+	int64_t youngest_ms;		/* age of the process that registered and started last */
 	char controller[PROC_COMM_MAX]; /* a known program that also sets the tunables; "" none */
 	char service_phase[16];		/* of our own service; "" when it does not run */
 
 	int64_t nodes;		 /* NUMA nodes with memory */
 	int64_t max_ptes_shared; /* of khugepaged, pages; -1 where huge pages are never made */
-	struct mem_vmstat vmstat;
-	struct mem_info mem;
-	bool mem_known;
-	char release[65]; /* of the kernel */
+	struct mem_vmstat vmstat_before, vmstat;
+	char version[256]; /* /proc/version; "" not known */
+
+	char group[64];		  /* the tightest memory control group with registered memory; "" */
+	struct memgroup in_group; /* only where there is such a group */
+	struct facts_sample sample;
 };
 
-/* Look at the machine for about half a second. Changes nothing. */
-void facts_collect(struct facts *facts, const struct ctl *ctl);
+/*
+ * Look at the machine for about half a second; with `all` also into pages of what is registered.
+ * Changes nothing.
+ */
+void facts_collect(struct facts *facts, const struct ctl *ctl, bool all);
+
+/* Looks for the tightest group: one such while processes are walked over. Start with a zeroed one. */
+struct facts_groups {
+	uint64_t seen[512]; /* hashes of paths that were looked at */
+	size_t count;
+};
+void facts_groups_add(struct facts_groups *groups, struct facts *facts, const struct root *root,
+	const struct proc *proc);
+
+/* Looks into the areas of a process that are registered; then counts what users have together. */
+struct facts_sampler;
+struct facts_sampler *facts_sampler_new(const struct root *root); /* NULL without memory */
+void facts_sampler_add(struct facts_sampler *sampler, const struct proc *proc);
+void facts_sampler_finish(struct facts_sampler *sampler, struct facts_sample *sample);
 
 /*
  * What is wrong, most likely cause first. Fills up to `room` findings. Returns how many. A pure
@@ -74,8 +105,14 @@ struct process_facts {
 	int64_t anonymous_kib, registered_kib; /* resident */
 	int64_t shared_kib, hugetlb_kib; /* in areas that are mapped shared; in huge TLB pages */
 	int64_t scanned_pages, merged_pages, zero_pages; /* of ksm_stat; -1 */
-	bool parent_opted; /* its parent offers all its memory, and it does not */
-	pid_t twin;	   /* another registered process of the same name; 0 none */
+	bool parent_opted;		/* its parent offers all its memory, and it does not */
+	int64_t secret_kib, device_kib; /* size of areas of memfd_secret, of device memory */
+	int64_t locked_kib;		/* registered, and locked by mlock; resident */
+	int64_t pinned_kib;		/* pinned for devices and io_uring; -1 */
+	int64_t forked_kib; /* registered, and shared since a fork: not by merging; resident */
+	int64_t areas, areas_max;	 /* and how many it may have; -1 */
+	int64_t self_pages, alone_pages; /* merged with itself only; with nobody any more; -1 */
+	pid_t twin;			 /* another registered process of the same name; 0 none */
 	int likeness_error;
 	struct likeness likeness;
 };

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,12 +43,54 @@ static bool any(const struct proc_ksm *ksm)
 	       (ksm->present & PROC_KSM_RMAP_ITEMS && ksm->rmap_items > 0);
 }
 
-/* Before 6.13 only the areas themselves tell whether a process opted in. */
-static void add_process(struct facts *facts, const struct proc *proc)
+/* What the walk over all processes carries along. */
+struct look {
+	struct facts *facts;
+	const struct root *root;
+	struct facts_groups groups;
+	struct facts_sampler *sampler; /* or NULL */
+	int64_t uptime_ms;	       /* -1 not known */
+};
+
+struct sums {
+	struct smaps_sum sum;
+	int64_t lazy_kib;
+};
+
+static int visit(const struct smaps_area *area, void *data)
 {
+	struct sums *sums = data;
+	if (area->bits & SMAPS_MERGEABLE)
+		sums->lazy_kib += (int64_t)area->kib[SMAPS_LAZY_FREE];
+	return smaps_add(area, &sums->sum);
+}
+
+static void add_registered(struct look *look, const struct proc *proc, const struct proc_stat *stat,
+	const struct sums *sums)
+{
+	struct facts *facts = look->facts;
+	facts->registered++;
+	facts->registered_kib += (int64_t)sums->sum.anonymous_kib;
+	facts->registered_swap_kib += (int64_t)sums->sum.swap_kib;
+	facts->registered_huge_kib += (int64_t)sums->sum.huge_kib;
+	facts->registered_lazy_kib += sums->lazy_kib;
+	int64_t started_ms = (int64_t)stat->start_ticks * 1000 / sysconf(_SC_CLK_TCK);
+	int64_t age_ms = look->uptime_ms - started_ms;
+	if (look->uptime_ms >= 0 && age_ms >= 0 &&
+		(facts->youngest_ms < 0 || age_ms < facts->youngest_ms))
+		facts->youngest_ms = age_ms;
+	facts_groups_add(&look->groups, facts, look->root, proc);
+	if (look->sampler)
+		facts_sampler_add(look->sampler, proc);
+}
+
+/* Before 6.13 only the areas themselves tell whether a process opted in. */
+static void add_process(struct look *look, const struct proc *proc)
+{
+	struct facts *facts = look->facts;
 	struct proc_stat stat;
 	struct proc_ksm ksm;
-	struct smaps_sum sum = { 0 };
+	struct sums sums = { 0 };
 	const unsigned tells = PROC_KSM_MERGE_ANY | PROC_KSM_MERGEABLE;
 
 	if (proc_read_stat(proc, &stat) || stat.kernel_thread)
@@ -61,36 +102,46 @@ static void add_process(struct facts *facts, const struct proc *proc)
 	bool registered = !err && any(&ksm);
 	if (!registered && !err && ksm.present & tells)
 		return;
-	int smaps_err = smaps_read(proc, smaps_add, &sum);
+	int smaps_err = smaps_read(proc, visit, &sums);
 	if (smaps_err == -ESRCH) {
 		facts->processes--;
 		return;
 	}
 	if (smaps_err && !registered)
 		facts->unseen++;
-	if (smaps_err || (!registered && !sum.mergeable_areas)) {
+	if (smaps_err || (!registered && !sums.sum.mergeable_areas)) {
 		facts->registered += registered;
 		return;
 	}
-	facts->registered++;
-	facts->registered_kib += (int64_t)sum.anonymous_kib;
-	facts->registered_swap_kib += (int64_t)sum.swap_kib;
-	facts->registered_huge_kib += (int64_t)sum.huge_kib;
+	add_registered(look, proc, &stat, &sums);
 }
 
-static void walk(struct facts *facts, const struct root *root)
+static int64_t uptime_ms(const struct facts *facts)
 {
+	struct timespec now;
+	if (facts->captured || clock_gettime(CLOCK_BOOTTIME, &now))
+		return -1;
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void walk(struct facts *facts, const struct root *root, bool sample)
+{
+	struct look look = { .facts = facts, .root = root, .uptime_ms = uptime_ms(facts) };
 	struct proc_walk walk;
 	struct proc proc;
 	if (proc_walk_open(&walk, root)) {
 		facts->processes = facts->registered = -1;
 		return;
 	}
+	if (sample && !facts->captured)
+		look.sampler = facts_sampler_new(root);
 	while (proc_walk_next(&walk, &proc) > 0) {
-		add_process(facts, &proc);
+		add_process(&look, &proc);
 		proc_close(&proc);
 	}
 	proc_walk_close(&walk);
+	if (look.sampler)
+		facts_sampler_finish(look.sampler, &facts->sample);
 }
 
 /* "0-1,4": how many. -1 where the kernel does not say. */
@@ -158,29 +209,39 @@ static int64_t cpu_ns(const struct root *root)
 	return err ? -1 : (int64_t)ns;
 }
 
-static void read_machine(struct facts *facts, const struct root *root)
+static void read_vmstat(const struct root *root, struct mem_vmstat *vmstat)
 {
-	struct utsname name;
-	facts->nodes = count_nodes(root);
-	facts->max_ptes_shared = khugepaged_shared(root);
-	if (mem_read_vmstat(root, &facts->vmstat))
-		facts->vmstat = (struct mem_vmstat){ -1, -1, -1, -1 };
-	facts->mem_known = mem_read_info(root, &facts->mem) == 0;
-	if (!facts->captured && !uname(&name))
-		snprintf(facts->release, sizeof(facts->release), "%s", name.release);
+	if (mem_read_vmstat(root, vmstat))
+		*vmstat = (struct mem_vmstat){ -1, -1, -1, -1 };
 }
 
-void facts_collect(struct facts *facts, const struct ctl *ctl)
+static void read_version(struct facts *facts, const struct root *root)
+{
+	char buf[1024];
+	int fd = root_opendir(root, "proc");
+	if (fd < 0)
+		return;
+	if (file_read(fd, "version", buf, sizeof(buf)) > 0) {
+		buf[strcspn(buf, "\n")] = '\0';
+		ctl_safe_name(facts->version, sizeof(facts->version), buf);
+	}
+	close(fd);
+}
+
+void facts_collect(struct facts *facts, const struct ctl *ctl, bool all)
 {
 	memset(facts, 0, sizeof(*facts));
 	facts->captured = ctl->root.foreign != 0;
 	facts->page_bytes = ctl_page_bytes();
-	facts->ksmd_cpu_ns = -1;
+	facts->ksmd_cpu_ns = facts->youngest_ms = -1;
+	facts->sample = (struct facts_sample){ -1, -1, -1, -1, 0, 0 };
 	int fd = root_opendir(&ctl->root, "sys/kernel");
 	facts->sys_mounted = fd >= 0;
 	if (fd >= 0)
 		close(fd);
-	read_machine(facts, &ctl->root);
+	facts->nodes = count_nodes(&ctl->root);
+	facts->max_ptes_shared = khugepaged_shared(&ctl->root);
+	read_version(facts, &ctl->root);
 	if (!facts->captured)
 		read_service(facts);
 
@@ -191,13 +252,15 @@ void facts_collect(struct facts *facts, const struct ctl *ctl)
 		ksm_read(&ksm, &facts->before);
 	}
 	int64_t cpu_before = cpu_ns(&ctl->root), start = now_ms();
-	walk(facts, &ctl->root);
+	read_vmstat(&ctl->root, &facts->vmstat_before);
+	walk(facts, &ctl->root, all);
 	if (facts->ksm_error)
 		return;
 	int64_t left = INTERVAL_MS - (now_ms() - start);
 	if (!facts->captured && left > 0)
 		nanosleep(&(struct timespec){ .tv_nsec = left * 1000000 }, NULL);
 	ksm_read(&ksm, &facts->now);
+	read_vmstat(&ctl->root, &facts->vmstat);
 	facts->interval_ms = facts->captured ? 0 : now_ms() - start;
 	int64_t cpu_after = cpu_ns(&ctl->root);
 	if (cpu_before >= 0 && cpu_after >= 0 && !facts->captured)

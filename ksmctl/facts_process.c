@@ -1,34 +1,148 @@
 /* Looks at one process for ksmctl doctor, and at how alike it is to another of its kind. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ksmctl/doctor.h"
+#include "sysfs/file.h"
+#include "sysfs/frames.h"
 #include "sysfs/smaps.h"
 
 /* Between the two looks at its pages. */
 #define WAIT_MS 400
 
+struct visit {
+	struct process_facts *facts;
+	int64_t locked_size_kib; /* of areas that are locked */
+	bool tells_merged;	 /* smaps has a line for merged pages */
+	/* for the frames of merged pages */
+	int pagemap;
+	struct frames_list frames;
+	int frames_error;
+};
+
+/* Anonymous pages that are mapped more than once, and not because they are merged. */
+static int64_t forked(const struct smaps_area *area)
+{
+	int64_t shared = (int64_t)(area->kib[SMAPS_SHARED_CLEAN] + area->kib[SMAPS_SHARED_DIRTY]);
+	int64_t by_fork = shared - (int64_t)area->kib[SMAPS_KSM];
+	return area->inode || by_fork < 0 ? 0 : by_fork;
+}
+
+static void visit_registered(struct visit *v, const struct smaps_area *area)
+{
+	struct process_facts *facts = v->facts;
+	int64_t anonymous = (int64_t)area->kib[SMAPS_ANONYMOUS];
+	facts->registered_kib += anonymous;
+	facts->forked_kib += forked(area);
+	if (area->bits & SMAPS_LOCKED)
+		facts->locked_kib += anonymous;
+	if (v->pagemap >= 0 && !v->frames_error && anonymous)
+		v->frames_error = frames_add(
+			&v->frames, v->pagemap, area->start, area->end, ctl_page_bytes());
+}
+
 static int visit(const struct smaps_area *area, void *data)
 {
-	struct process_facts *facts = data;
-	int64_t anonymous = (int64_t)area->kib[SMAPS_ANONYMOUS];
+	struct visit *v = data;
+	struct process_facts *facts = v->facts;
+	int64_t size = (int64_t)area->kib[SMAPS_SIZE];
 
-	facts->anonymous_kib += anonymous;
+	facts->areas++;
+	facts->anonymous_kib += (int64_t)area->kib[SMAPS_ANONYMOUS];
 	if (area->bits & SMAPS_MERGEABLE)
-		facts->registered_kib += anonymous;
-	if (area->bits & SMAPS_MAYSHARE)
+		visit_registered(v, area);
+	if (!strncmp(area->name, "/secretmem", 10))
+		facts->secret_kib += size;
+	else if (area->bits & SMAPS_DEVICE)
+		facts->device_kib += size;
+	else if (area->bits & SMAPS_MAYSHARE)
 		facts->shared_kib += (int64_t)area->kib[SMAPS_RSS];
+	if (area->bits & SMAPS_LOCKED)
+		v->locked_size_kib += size;
 	facts->hugetlb_kib +=
 		(int64_t)(area->kib[SMAPS_SHARED_HUGETLB] + area->kib[SMAPS_PRIVATE_HUGETLB]);
 	facts->has_vmflags |= (area->bits & SMAPS_HAS_VMFLAGS) != 0;
+	v->tells_merged |= (area->seen & 1U << SMAPS_KSM) != 0;
 	return 0;
 }
 
+/* Which merged pages are mapped by nobody else. For root. */
+static void look_up(struct visit *v, const struct root *root)
+{
+	struct frames_sum sum;
+	struct frames frames;
+	if (v->pagemap < 0 || v->frames_error || frames_open(&frames, root))
+		return;
+	if (!frames_look_up(&frames, &v->frames, &sum)) {
+		v->facts->self_pages = (int64_t)sum.self_pages;
+		v->facts->alone_pages = (int64_t)sum.alone_pages;
+	}
+	frames_close(&frames);
+}
+
+/*
+ * What is pinned for devices and io_uring has a count of its own; VFIO counts it as locked, which
+ * is then more than the areas that are.
+ */
+static void read_pinned(struct visit *v, const struct proc *proc)
+{
+	struct proc_locked locked;
+	v->facts->pinned_kib = -1;
+	if (proc_read_locked(proc, &locked))
+		return;
+	int64_t beyond = locked.locked_kib - v->locked_size_kib;
+	v->facts->pinned_kib = locked.pinned_kib + (beyond > 0 ? beyond : 0);
+}
+
+static void read_areas_max(struct process_facts *facts, const struct root *root)
+{
+	int fd = root_opendir(root, "proc/sys/vm");
+	facts->areas_max = -1;
+	if (fd < 0)
+		return;
+	file_read_i64(fd, "max_map_count", &facts->areas_max);
+	close(fd);
+}
+
+static int read_memory(struct visit *v, const struct ctl *ctl, const struct proc *proc)
+{
+	struct process_facts *facts = v->facts;
+	facts->self_pages = facts->alone_pages = -1;
+	v->pagemap = ctl->root.foreign ? -1 : openat(proc->fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	int err = smaps_read(proc, visit, v);
+	if (!err) {
+		look_up(v, &ctl->root);
+		read_pinned(v, proc);
+		read_areas_max(facts, &ctl->root);
+		if (!v->tells_merged)
+			facts->forked_kib = -1;
+	}
+	free(v->frames.frames);
+	if (v->pagemap >= 0)
+		close(v->pagemap);
+	return err;
+}
+
+static int stack_offered(const struct smaps_area *area, void *data)
+{
+	(void)data;
+	return area->bits & SMAPS_MERGEABLE && !strcmp(area->name, "[stack]");
+}
+
+/*
+ * By prctl, for all of its memory. Before 6.13 the kernel does not say so of a process, but its stack
+ * does: nobody would offer that by madvise.
+ */
 static bool is_opted(const struct proc *proc)
 {
 	struct proc_ksm ksm;
-	return !proc_read_ksm_stat(proc, &ksm) && ksm.present & PROC_KSM_MERGE_ANY && ksm.merge_any;
+	if (!proc_read_ksm_stat(proc, &ksm) && ksm.present & PROC_KSM_MERGE_ANY)
+		return ksm.merge_any;
+	return smaps_read(proc, stack_offered, NULL) == 1;
 }
 
 static int any_mergeable(const struct smaps_area *area, void *data)
@@ -83,6 +197,7 @@ static void compare(struct process_facts *facts, const struct ctl *ctl, const st
 void facts_collect_process(
 	struct process_facts *facts, const struct ctl *ctl, pid_t pid, pid_t twin)
 {
+	struct visit look = { .facts = facts };
 	struct proc proc, parent;
 	struct proc_stat stat;
 
@@ -96,7 +211,7 @@ void facts_collect_process(
 	if (!facts->error) {
 		ctl_safe_name(facts->comm, sizeof(facts->comm), stat.comm);
 		facts->kernel_thread = stat.kernel_thread;
-		facts->error = smaps_read(&proc, visit, facts);
+		facts->error = read_memory(&look, ctl, &proc);
 	}
 	if (!facts->error && !facts->kernel_thread) {
 		read_ksm(facts, &proc);

@@ -16,6 +16,52 @@ static bool sampled(const struct findings_look *l)
 	return !l->p->likeness_error && l->p->likeness.pages >= FINDINGS_ENOUGH_PAGES;
 }
 
+static bool by_fork(const struct findings_look *l, struct finding *out)
+{
+	if (l->p->forked_kib < FINDINGS_SMALL_OF_ONE_KIB ||
+		l->p->forked_kib * 2 < l->p->registered_kib || findings_merges_well(l))
+		return false;
+	TITLE("most of the registered memory of %s is shared since a fork", l->p->comm);
+	SEEN("%.0f of %.0f MiB are mapped by parent or child as well, and not merged",
+		findings_mib(l->p->forked_kib), findings_mib(l->p->registered_kib));
+	out->meaning = "A fork shares all pages until they are written to. That saves what merging "
+		       "would, at no cost.";
+	REMEDY("nothing, for these processes; merging pays where others have the same pages");
+	return true;
+}
+
+/* Merged pages of which there is one mapping left: they cost as much as any other page. */
+static bool twins_gone(const struct findings_look *l, struct finding *out)
+{
+	if (l->p->alone_pages < FINDINGS_ENOUGH_PAGES || l->p->alone_pages * 2 < l->p->merged_pages)
+		return false;
+	TITLE("%s has merged pages, and nobody has them with it any more", l->p->comm);
+	SEEN("%" PRId64 " of %" PRId64 " merged pages are mapped once", l->p->alone_pages,
+		l->p->merged_pages);
+	out->meaning = "The others have ended, or wrote to theirs. ksm_merging_pages counts these "
+		       "pages, and nothing is saved by them.";
+	REMEDY("nothing is lost; SAVED of ksmstat tells what is really saved");
+	return true;
+}
+
+static bool itself_only(const struct findings_look *l, struct finding *out)
+{
+	if (l->p->self_pages < FINDINGS_ENOUGH_PAGES || twins_gone(l, out) ||
+		l->p->self_pages * 10 < l->p->merged_pages * 9 || findings_merges_well(l))
+		return false;
+	TITLE("%s merged with itself only", l->p->comm);
+	SEEN("of %" PRId64 " merged pages %" PRId64 " are mapped by no other process",
+		l->p->merged_pages, l->p->self_pages);
+	out->meaning = "It holds some content several times; with others it has nothing in common "
+		       "that was found.";
+	if (l->p->twin)
+		REMEDY("the other findings tell what keeps it apart from process %d",
+			(int)l->p->twin);
+	else
+		REMEDY("ksmctl doctor %d OTHER_PID compares it with another", (int)l->p->pid);
+	return true;
+}
+
 static bool keeps_changing(const struct findings_look *l, struct finding *out)
 {
 	if (!sampled(l) || findings_merges_well(l) ||
@@ -151,9 +197,12 @@ static bool nothing_alike(const struct findings_look *l, struct finding *out)
 
 /* Most likely cause first. */
 const struct findings_process_rule findings_content[] = {
+	{ "shared-by-fork", FINDING_STOPS, by_fork },
 	{ "keeps-changing", FINDING_STOPS, keeps_changing },
 	{ "not-scanned-yet", FINDING_STOPS, not_scanned },
 	{ "zero-pages", FINDING_LIMITS, mostly_zero },
+	{ "twins-gone", FINDING_LIMITS, twins_gone },
+	{ "itself-only", FINDING_LIMITS, itself_only },
 	{ "no-twin", FINDING_LIMITS, no_twin },
 	{ "not-merged-yet", FINDING_LIMITS, will_merge },
 	{ "few-words-differ", FINDING_STOPS, differs_little },

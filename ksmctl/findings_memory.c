@@ -6,6 +6,12 @@
 
 #include "ksmctl/findings.h"
 
+enum {
+	SWAPPED_IN = 8,	   /* copies while we look: one may be anything */
+	ZEROS_LOOKED = 64, /* a sample of fewer pages says nothing */
+	ZEROS_KIB = 16 << 10,
+};
+
 static bool changing(const struct facts *f, struct finding *out)
 {
 	int64_t changing_pages = findings_value(f, KSM_PAGES_VOLATILE, 0);
@@ -36,6 +42,21 @@ static bool nothing_equal(const struct facts *f, struct finding *out)
 		       "equal to the byte.";
 	REMEDY("ksmctl doctor PID... looks how near they are; ksmstat --estimate shows what else "
 	       "is equal");
+	return true;
+}
+
+static bool swap_breaks(const struct facts *f, struct finding *out)
+{
+	int64_t before = f->vmstat_before.ksm_swpin_copy, now = f->vmstat.ksm_swpin_copy;
+	if (before < 0 || now < before + SWAPPED_IN || f->interval_ms <= 0)
+		return false;
+	TITLE("swap undoes merging");
+	SEEN("in %" PRId64 " ms %" PRId64 " merged pages came back from swap as copies "
+	     "(ksm_swpin_copy of /proc/vmstat)",
+		f->interval_ms, now - before);
+	out->meaning = "A merged page that is swapped out comes back as a private copy for each "
+		       "process, and has to be merged anew.";
+	REMEDY("let merging come before swap: run the service, or lower vm.swappiness");
 	return true;
 }
 
@@ -116,14 +137,34 @@ static bool nodes_apart(const struct facts *f, struct finding *out)
 	return true;
 }
 
+static bool zeros_apart(const struct facts *f, struct finding *out)
+{
+	const struct facts_sample *sample = &f->sample;
+	if (findings_value(f, KSM_USE_ZERO_PAGES, 1) != 0 || sample->looked < ZEROS_LOOKED)
+		return false;
+	double part = (double)sample->zeros / (double)sample->looked;
+	double kib = part * (double)f->registered_kib;
+	if (part < 0.1 || kib < ZEROS_KIB)
+		return false;
+	TITLE("much of the registered memory is zeros");
+	SEEN("%" PRId64 " of %" PRId64 " pages looked at, so about %.0f MiB; use_zero_pages is 0",
+		sample->zeros, sample->looked, kib / 1024);
+	out->meaning = "They merge as others do, each max_page_sharing of them keeping a page; the "
+		       "kernel's zero page costs none.";
+	REMEDY("ksmctl set use_zero_pages=1");
+	return true;
+}
+
 /* Most likely cause first. */
 const struct findings_rule findings_memory[] = {
 	{ "pages-change", FINDING_LIMITS, changing },
 	{ "nothing-equal", FINDING_STOPS, nothing_equal },
+	{ "swap-breaks", FINDING_LIMITS, swap_breaks },
 	{ "swapped-out", FINDING_LIMITS, swapped },
 	{ "huge-pages", FINDING_LIMITS, huge_pages },
 	{ "profit-negative", FINDING_LIMITS, profit_negative },
 	{ "sharing-limited", FINDING_LIMITS, sharing_limited },
 	{ "nodes-apart", FINDING_LIMITS, nodes_apart },
+	{ "zeros-apart", FINDING_ADVICE, zeros_apart },
 	{ NULL, FINDING_STOPS, NULL },
 };

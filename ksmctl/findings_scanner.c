@@ -7,7 +7,11 @@
 
 #include "ksmctl/findings.h"
 
-enum { SLOW_PASS_S = 600 }; /* a pass that takes longer is told */
+enum {
+	SLOW_PASS_S = 600,     /* a pass that takes longer is told */
+	SMART_PASSES = 9,      /* smart_scan passes over a page for 1, 2, 4, then 8 passes */
+	SMART_PATIENCE_S = 60, /* so long is not worth a word */
+};
 
 static bool no_ksm(const struct facts *f, struct finding *out)
 {
@@ -174,6 +178,29 @@ static bool too_early(const struct facts *f, struct finding *out)
 	return true;
 }
 
+/* A twin that comes late, among pages that found no partner so far. */
+static bool smart_scan(const struct facts *f, struct finding *out)
+{
+	int64_t pass_s = findings_pass_s(f), alone = findings_value(f, KSM_PAGES_UNSHARED, 0);
+	int64_t skipped = findings_value(f, KSM_PAGES_SKIPPED, 0);
+	char buf[32];
+	if (!findings_scanning(f) || findings_service_at_work(f) || f->registered < 2 ||
+		findings_value(f, KSM_SMART_SCAN, 0) != 1 || alone < 1024 ||
+		alone <= findings_saved_pages(f) || skipped < alone || pass_s >= SLOW_PASS_S ||
+		pass_s * SMART_PASSES < SMART_PATIENCE_S || f->youngest_ms < 0 ||
+		f->youngest_ms / 1000 >= pass_s * SMART_PASSES)
+		return false;
+	TITLE("the scanner passes over pages that a newcomer may be equal to");
+	SEEN("smart_scan is 1, pages_skipped %" PRId64 "; %" PRId64
+	     " pages have no partner, and a registered process began %" PRId64 " s ago",
+		skipped, alone, f->youngest_ms / 1000);
+	out->meaning = "A page that found no partner is passed over for up to eight passes; a twin "
+		       "that comes meanwhile waits for it.";
+	REMEDY("wait up to %s, or look at all: ksmctl set smart_scan=0",
+		findings_duration(pass_s * SMART_PASSES, buf, sizeof(buf)));
+	return true;
+}
+
 /* Most likely cause first. */
 const struct findings_rule findings_scanner[] = {
 	{ "no-ksm", FINDING_STOPS, no_ksm },
@@ -187,5 +214,6 @@ const struct findings_rule findings_scanner[] = {
 	{ "advisor-stuck", FINDING_LIMITS, advisor_stuck },
 	{ "slow-pass", FINDING_LIMITS, slow_pass },
 	{ "too-early", FINDING_LIMITS, too_early },
+	{ "smart-scan", FINDING_LIMITS, smart_scan },
 	{ NULL, FINDING_STOPS, NULL },
 };

@@ -45,8 +45,9 @@ static const struct ctl_verb verbs[] = {
 	{ "why", "[-n LINES] [-c FILE]", "its last decisions, with reasons",
 		"  -n, --lines LINES        so many (20)\n" CONFIG_OPTION, why_run },
 	{ "boost", "[-c FILE]", "let it merge at full speed now", CONFIG_OPTION, boost_run },
-	{ "doctor", "[--json] [PID...]", "say why nothing, or little, merges, and what to do",
-		JSON_OPTION, doctor_run },
+	{ "doctor", "[-a] [--json] [PID...]", "say why nothing, or little, merges, and what to do",
+		"  -a, --all                also advice where nothing is wrong\n" JSON_OPTION,
+		doctor_run },
 	{ "run", "[-v] [-E NAME=VALUE]... [--no-children] [--refuse-setuid]\n      [--] COMMAND...",
 		"start a program with all its memory open to merging",
 		"  -v, --verbose            tell which way was taken, and why\n"

@@ -120,6 +120,13 @@ int frames_counts(const struct frames *frames, uint64_t first, size_t count, uin
 	return read_entries(frames->count_fd, first, count, counts);
 }
 
+int frames_is_merged(const struct frames *frames, uint64_t frame)
+{
+	uint64_t flags;
+	int err = read_entries(frames->flags_fd, frame, 1, &flags);
+	return err ? err : (flags & KPAGEFLAGS_KSM) != 0;
+}
+
 /* One frame that this process maps `here` times. Parts of a byte are kept in `rest`, in 2^-32. */
 static void add_frame(struct frames_sum *sum, uint64_t here, uint64_t mappings, int64_t page_bytes,
 	uint64_t *rest)

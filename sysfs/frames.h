@@ -48,6 +48,9 @@ int frames_add_entries(struct frames_list *list, const uint64_t *entries, size_t
 /* How often each of the frames first ... first + count - 1 is mapped. Returns 0 or -errno. */
 int frames_counts(const struct frames *frames, uint64_t first, size_t count, uint64_t *counts);
 
+/* Is this frame a merged page? Returns 1, 0 or -errno. */
+int frames_is_merged(const struct frames *frames, uint64_t frame);
+
 /*
  * Look each of them up. Sorts the list and leaves the merged ones in it, each as often as it is
  * mapped here. Returns 0 or -errno.

@@ -224,6 +224,25 @@ int proc_read_uid(const struct proc *proc, uid_t *uid)
 	return len < 0 ? (int)len : proc_parse_uid(buf, (size_t)len, uid);
 }
 
+int proc_parse_locked(const char *text, size_t len, struct proc_locked *locked)
+{
+	uint64_t lck, pin;
+	int err = file_find_u64(text, len, "VmLck:", &lck);
+	if (!err)
+		err = file_find_u64(text, len, "VmPin:", &pin);
+	if (err)
+		return err;
+	*locked = (struct proc_locked){ (int64_t)lck, (int64_t)pin };
+	return 0;
+}
+
+int proc_read_locked(const struct proc *proc, struct proc_locked *locked)
+{
+	char buf[8192];
+	ssize_t len = file_read(proc->fd, "status", buf, sizeof(buf));
+	return len < 0 ? (int)len : proc_parse_locked(buf, (size_t)len, locked);
+}
+
 static void ksm_stat_line(const char *line, size_t len, struct proc_ksm *ksm)
 {
 	const struct {

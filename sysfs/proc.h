@@ -63,6 +63,16 @@ int proc_read_stat(const struct proc *proc, struct proc_stat *stat);
 int proc_parse_uid(const char *text, size_t len, uid_t *uid);
 int proc_read_uid(const struct proc *proc, uid_t *uid);
 
+/*
+ * Memory that the kernel counts as locked (VmLck: mlock, and what VFIO pins) and as pinned for
+ * devices or io_uring (VmPin), from the text of status, in KiB. 0 or -errno; -ENOENT before 3.2.
+ */
+struct proc_locked {
+	int64_t locked_kib, pinned_kib;
+};
+int proc_parse_locked(const char *text, size_t len, struct proc_locked *locked);
+int proc_read_locked(const struct proc *proc, struct proc_locked *locked);
+
 enum {
 	PROC_KSM_RMAP_ITEMS = 1 << 0,
 	PROC_KSM_MERGING = 1 << 1,

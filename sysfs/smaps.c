@@ -33,6 +33,7 @@ static const struct {
 	NAME("Private_Dirty", SMAPS_PRIVATE_DIRTY),
 	NAME("Anonymous", SMAPS_ANONYMOUS),
 	NAME("KSM", SMAPS_KSM),
+	NAME("LazyFree", SMAPS_LAZY_FREE),
 	NAME("AnonHugePages", SMAPS_ANON_HUGE),
 	NAME("ShmemPmdMapped", SMAPS_SHMEM_PMD),
 	NAME("FilePmdMapped", SMAPS_FILE_PMD),
@@ -107,10 +108,19 @@ static int parse_header(const char *line, size_t len, struct smaps_area *area)
 /* "VmFlags: rd wr mg": pairs of letters, each with a blank; may be empty. */
 static void parse_flags(const char *p, const char *end, struct smaps_area *area)
 {
+	static const struct {
+		char name[3];
+		unsigned bit;
+	} flags[] = { { "mg", SMAPS_MERGEABLE }, { "lo", SMAPS_LOCKED }, { "pf", SMAPS_DEVICE },
+		{ "io", SMAPS_DEVICE } };
 	area->bits |= SMAPS_HAS_VMFLAGS;
 	for (; end - p >= 3; p++) {
-		if (p[0] == ' ' && p[1] == 'm' && p[2] == 'g')
-			area->bits |= SMAPS_MERGEABLE;
+		if (p[0] != ' ')
+			continue;
+		for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+			if (p[1] == flags[i].name[0] && p[2] == flags[i].name[1])
+				area->bits |= flags[i].bit;
+		}
 	}
 }
 

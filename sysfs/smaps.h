@@ -19,6 +19,7 @@ enum smaps_field {
 	SMAPS_PRIVATE_DIRTY,
 	SMAPS_ANONYMOUS,
 	SMAPS_KSM,
+	SMAPS_LAZY_FREE,
 	SMAPS_ANON_HUGE,
 	SMAPS_SHMEM_PMD,
 	SMAPS_FILE_PMD,
@@ -28,7 +29,7 @@ enum smaps_field {
 	SMAPS_FIELDS
 };
 
-/* Bits of an area: its permissions, and of VmFlags the one that says "mergeable". */
+/* Bits of an area: its permissions, and of VmFlags those that bear on merging. */
 enum {
 	SMAPS_READ = 1 << 0,
 	SMAPS_WRITE = 1 << 1,
@@ -36,6 +37,8 @@ enum {
 	SMAPS_MAYSHARE = 1 << 3,  /* mapped shared */
 	SMAPS_MERGEABLE = 1 << 4, /* VmFlags "mg" */
 	SMAPS_HAS_VMFLAGS = 1 << 5,
+	SMAPS_LOCKED = 1 << 6, /* "lo": mlock */
+	SMAPS_DEVICE = 1 << 7, /* "pf" or "io": frames of a device, or given by a driver */
 };
 
 #define SMAPS_NAME_MAX 256

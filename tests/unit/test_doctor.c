@@ -20,7 +20,11 @@ static struct facts healthy(void)
 		.registered_kib = 400 << 10,
 		.nodes = 1,
 		.max_ptes_shared = 256,
-		.mem_known = true,
+		.youngest_ms = 3600 * 1000,
+		.version = "Linux version 6.18.2 (builder@host) (gcc 14) #1 SMP",
+		.group = "/system.slice/jobs.service",
+		.in_group = { .anon_kib = 500 << 10, .swap_kib = 0, .limit_kib = 1 << 20 },
+		.sample = { .looked = 64, .zeros = 1, .users = 1 },
 	};
 	int64_t *v = f.now.value;
 
@@ -45,6 +49,7 @@ static struct facts healthy(void)
 
 #define SITUATION(name) static void name(struct facts *f)
 #define V(key) f->now.value[KSM_##key]
+#define SET(key, to) V(key) = f->before.value[KSM_##key] = (to)
 
 SITUATION(no_ksm)
 {
@@ -147,10 +152,135 @@ SITUATION(read_only)
 	f->write_error = -EROFS;
 }
 
-/* And where they must hold their peace. */
-SITUATION(well)
+/* Many pages without a partner, a pass of 40 s, and somebody who came half a minute ago. */
+SITUATION(late_twin)
 {
-	(void)f;
+	V(PAGES_UNSHARED) = 90000, V(PAGES_SKIPPED) = 500000;
+	SET(PAGES_TO_SCAN, 50);
+	f->before.value[KSM_PAGES_SCANNED] = V(PAGES_SCANNED) - 1250;
+	f->youngest_ms = 30 * 1000;
+}
+SITUATION(swap_storm)
+{
+	f->vmstat_before.ksm_swpin_copy = 1000, f->vmstat.ksm_swpin_copy = 1100;
+}
+SITUATION(swap_storm_with_swap)
+{
+	swap_storm(f);
+	swapped(f);
+}
+SITUATION(two_masters)
+{
+	other(f);
+	V(ADVISOR_MODE) = KSM_ADVISOR_SCAN_TIME;
+}
+SITUATION(somebody_writes)
+{
+	f->before.value[KSM_SLEEP_MILLISECS] = 200;
+}
+SITUATION(tight)
+{
+	f->in_group.anon_kib = 1000 << 10;
+}
+SITUATION(tight_and_swaps)
+{
+	tight(f);
+	f->in_group.swap_kib = 100 << 10;
+}
+SITUATION(lazy)
+{
+	f->registered_lazy_kib = 1024;
+}
+SITUATION(zeros)
+{
+	f->sample.zeros = 40;
+}
+SITUATION(two_users)
+{
+	f->sample.users = 2, f->sample.users_share_pages = 70, f->sample.user_two = 1000;
+}
+SITUATION(two_users_unseen)
+{
+	f->sample.users = 2, f->sample.users_share_pages = -1;
+}
+
+static void kernel(struct facts *f, const char *version)
+{
+	snprintf(f->version, sizeof(f->version), "%s", version);
+}
+SITUATION(faulty)
+{
+	kernel(f, "Linux version 6.12.43 (me@host) (gcc (Debian 14) 14.2.0) #1 SMP");
+}
+SITUATION(faulty_series)
+{
+	kernel(f, "Linux version 5.19.17 (me@host) #1 SMP");
+}
+SITUATION(faulty_debian)
+{
+	kernel(f, "Linux version 6.1.0-39-amd64 (d@d.org) #1 SMP PREEMPT_DYNAMIC Debian 6.1.148-1 "
+		  "(2025-08-26)");
+}
+SITUATION(faulty_or_not)
+{
+	kernel(f, "Linux version 5.15.0-160-generic (b@h) #170-Ubuntu SMP");
+}
+
+/* And where they must hold their peace. */
+SITUATION(mended)
+{
+	kernel(f, "Linux version 6.12.55 (me@host) #1 SMP");
+}
+SITUATION(mended_debian)
+{
+	kernel(f, "Linux version 6.1.0-42-amd64 (d@d.org) #1 SMP PREEMPT_DYNAMIC Debian 6.1.159-1 "
+		  "(2025-12-30)");
+}
+SITUATION(older_than_fault)
+{
+	kernel(f, "Linux version 5.10.0-32-amd64 (d@d.org) #1 SMP Debian 5.10.223-1 (2024-08-10)");
+}
+SITUATION(odd_version)
+{
+	kernel(f, "Plan 9");
+}
+SITUATION(twin_in_time)
+{
+	late_twin(f);
+	SET(SMART_SCAN, 0);
+}
+SITUATION(nobody_late)
+{
+	late_twin(f);
+	f->youngest_ms = 3600 * 1000;
+}
+SITUATION(old_copies)
+{
+	f->vmstat_before.ksm_swpin_copy = f->vmstat.ksm_swpin_copy = 100000;
+}
+SITUATION(no_swpin_counter)
+{
+	f->vmstat_before.ksm_swpin_copy = f->vmstat.ksm_swpin_copy = -1;
+}
+SITUATION(service_writes)
+{
+	somebody_writes(f);
+	strcpy(f->service_phase, "boost");
+}
+SITUATION(advisor_writes)
+{
+	V(ADVISOR_MODE) = f->before.value[KSM_ADVISOR_MODE] = KSM_ADVISOR_SCAN_TIME;
+	f->before.value[KSM_PAGES_TO_SCAN] = 2000;
+}
+SITUATION(no_limit)
+{
+	tight(f);
+	f->in_group.limit_kib = -1;
+}
+SITUATION(no_group)
+{
+	tight(f);
+	*f->group = '\0';
 }
 SITUATION(parked)
 {
@@ -158,6 +288,33 @@ SITUATION(parked)
 	strcpy(f->service_phase, "parked");
 	f->before = f->now;
 	f->ksmd_cpu_ns = 0;
+}
+SITUATION(lazy_before_merging)
+{
+	lazy(f);
+	V(PAGES_SHARING) = 0, V(PAGES_UNSHARED) = 0;
+	parked(f);
+}
+SITUATION(few_zeros)
+{
+	f->sample.zeros = 5;
+}
+SITUATION(zeros_merge_to_zero)
+{
+	zeros(f);
+	SET(USE_ZERO_PAGES, 1);
+}
+SITUATION(users_apart)
+{
+	f->sample.users = 2, f->sample.users_share_pages = 0;
+}
+SITUATION(not_sampled)
+{
+	f->sample = (struct facts_sample){ -1, -1, -1, -1, 0, 0 };
+}
+SITUATION(well)
+{
+	(void)f;
 }
 SITUATION(slow_service)
 {
@@ -259,7 +416,39 @@ static const struct {
 	{ limited, "sharing-limited", FINDING_LIMITS },
 	{ nodes, "nodes-apart", FINDING_LIMITS },
 	{ read_only, "read-only", FINDING_RISK },
+	{ late_twin, "smart-scan", FINDING_LIMITS },
+	{ swap_storm, "swap-breaks", FINDING_LIMITS },
+	{ swap_storm_with_swap, "swap-breaks", FINDING_LIMITS },
+	{ two_masters, "advisor-fights", FINDING_LIMITS },
+	{ somebody_writes, "another-controller", FINDING_LIMITS },
+	{ tight, "group-limit", FINDING_LIMITS },
+	{ tight_and_swaps, "group-limit", FINDING_LIMITS },
+	{ lazy, "madv-free", FINDING_RISK },
+	{ zeros, "zeros-apart", FINDING_ADVICE },
+	{ two_users, "users-share", FINDING_ADVICE },
+	{ two_users_unseen, "users-share", FINDING_ADVICE },
+	{ faulty, "kernel-flags", FINDING_ADVICE },
+	{ faulty_series, "kernel-flags", FINDING_ADVICE },
+	{ faulty_debian, "kernel-flags", FINDING_ADVICE },
+	{ faulty_or_not, "kernel-flags", FINDING_ADVICE },
 	{ well, NULL, 0 },
+	{ mended, NULL, 0 },
+	{ mended_debian, NULL, 0 },
+	{ older_than_fault, NULL, 0 },
+	{ odd_version, NULL, 0 },
+	{ twin_in_time, NULL, 0 },
+	{ nobody_late, NULL, 0 },
+	{ old_copies, NULL, 0 },
+	{ no_swpin_counter, NULL, 0 },
+	{ service_writes, NULL, 0 },
+	{ advisor_writes, NULL, 0 },
+	{ no_limit, NULL, 0 },
+	{ no_group, NULL, 0 },
+	{ lazy_before_merging, NULL, 0 },
+	{ few_zeros, NULL, 0 },
+	{ zeros_merge_to_zero, NULL, 0 },
+	{ users_apart, NULL, 0 },
+	{ not_sampled, NULL, 0 },
 	{ parked, NULL, 0 },
 	{ slow_service, NULL, 0 },
 	{ nobody_seen, NULL, 0 },
@@ -302,6 +491,24 @@ START_TEST(speaks)
 		ck_assert_uint_lt(strlen(findings[i].remedy), sizeof(findings[i].remedy) - 1);
 	}
 	ck_assert_int_eq(findings[0].severity, situations[_i].severity);
+}
+END_TEST
+
+/* What a distribution mended is not told by the number: then it is a "may". */
+START_TEST(says_may)
+{
+	struct finding findings[32];
+	struct facts f = healthy();
+
+	faulty(&f);
+	findings_of_machine(&f, findings, 32);
+	ck_assert_str_eq(findings[0].title, "this kernel has a fault of MADV_UNMERGEABLE");
+	faulty_or_not(&f);
+	findings_of_machine(&f, findings, 32);
+	ck_assert_str_eq(findings[0].title, "this kernel may have a fault of MADV_UNMERGEABLE");
+	kernel(&f, "Linux version 6.12.54 (me@host) #1 SMP"); /* the last that may have it */
+	findings_of_machine(&f, findings, 32);
+	ck_assert_str_eq(findings[0].title, "this kernel may have a fault of MADV_UNMERGEABLE");
 }
 END_TEST
 
@@ -351,7 +558,7 @@ START_TEST(odd_numbers)
 				f.before.value[random() % KSM_KEYS] = value;
 				break;
 			default:
-				*(&f.processes + random() % 5) = value < 0 ? -1 : value;
+				*(&f.processes + random() % 7) = value < 0 ? -1 : value;
 			}
 		}
 		findings_of_machine(&f, findings, 32);
@@ -365,6 +572,7 @@ static Suite *suite(void)
 	TCase *t = tcase_create("doctor");
 
 	tcase_add_loop_test(t, speaks, 0, SITUATIONS);
+	tcase_add_test(t, says_may);
 	tcase_add_test(t, every_rule_has_its_situation);
 	tcase_add_test(t, room_is_respected);
 	tcase_add_test(t, odd_numbers);

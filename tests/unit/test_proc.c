@@ -140,6 +140,24 @@ START_TEST(status_uid)
 }
 END_TEST
 
+START_TEST(status_locked)
+{
+	static const char good[] =
+		"Name:\tx\nVmLck:\t      64 kB\nVmPin:\t    4096 kB\nVmHWM:\t 1 kB\n";
+	static const char *const bad[] = { "", "VmLck:\t 1 kB\n", "VmPin:\t 1 kB\n",
+		"VmLck:\t x kB\nVmPin:\t 1 kB\n" };
+	struct proc_locked locked = { 7, 8 };
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		ck_assert_int_lt(proc_parse_locked(bad[i], strlen(bad[i]), &locked), 0);
+		ck_assert(locked.locked_kib == 7 && locked.pinned_kib == 8);
+	}
+	ck_assert_int_eq(proc_parse_locked(good, strlen(good), &locked), 0);
+	ck_assert_int_eq(locked.locked_kib, 64);
+	ck_assert_int_eq(locked.pinned_kib, 4096);
+}
+END_TEST
+
 static int parse_ksm(const char *text, struct proc_ksm *ksm)
 {
 	size_t len = strlen(text);
@@ -354,6 +372,7 @@ int main(void)
 	tcase_add_test(tcase, stat_hostile);
 	tcase_add_test(tcase, stat_big_numbers);
 	tcase_add_test(tcase, status_uid);
+	tcase_add_test(tcase, status_locked);
 	tcase_add_test(tcase, ksm_stat_syntaxes);
 	tcase_add_test(tcase, ksm_stat_odd);
 	tcase_add_test(tcase, ksm_stat_files);

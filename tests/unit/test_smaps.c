@@ -74,7 +74,7 @@ static void expect_field(const struct smaps_area *area, enum smaps_field field, 
 
 static void expect_record(const struct smaps_area *area)
 {
-	static const uint64_t kib[] = { 32, 31, 30, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+	static const uint64_t kib[] = { 32, 31, 30, 1, 2, 3, 4, 5, 6, 66, 7, 8, 9, 10, 11, 12 };
 
 	ck_assert_uint_eq(area->start, 0x55d0c0a00000);
 	ck_assert_uint_eq(area->end, 0x55d0c0a08000);
@@ -165,6 +165,14 @@ START_TEST(flags)
 	ck_assert(got.area[1].bits & SMAPS_MERGEABLE);
 	ck_assert(!(got.area[2].bits & SMAPS_MERGEABLE));
 	ck_assert(!(got.area[3].bits & SMAPS_MERGEABLE));
+	parse_ok(HEADER "VmFlags: rd lo mg\n" HEADER "VmFlags: rd pf\n" HEADER
+			"VmFlags: io \n" HEADER "VmFlags: ol fp oi l o\n",
+		&got, 4);
+	ck_assert(got.area[0].bits & SMAPS_LOCKED && got.area[0].bits & SMAPS_MERGEABLE);
+	ck_assert(!(got.area[0].bits & SMAPS_DEVICE));
+	ck_assert(got.area[1].bits & SMAPS_DEVICE && !(got.area[1].bits & SMAPS_LOCKED));
+	ck_assert(got.area[2].bits & SMAPS_DEVICE);
+	ck_assert(!(got.area[3].bits & (SMAPS_DEVICE | SMAPS_LOCKED)));
 }
 END_TEST
 
