@@ -5,6 +5,8 @@
  * Prints "ready PID" (of the process in question) and stays until its standard input ends.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,11 +15,19 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "libksmreg/ksmreg.h"
 
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
+#ifndef SYS_memfd_secret
+#define SYS_memfd_secret 447
+#endif
 #ifndef MAP_HUGETLB
 #define MAP_HUGETLB 0x40000
 #endif
@@ -152,6 +162,127 @@ static void shifted(void)
 	fill(p + 64 * (1 + getpid() % 60), bytes - page, 1);
 }
 
+/* Its own pages are equal to each other, a quarter of them; the rest is unlike anything. */
+static void inner(void)
+{
+	char *p = registered(bytes);
+
+	for (size_t at = 0; at < bytes / 4; at += page)
+		fill(p + at, page, (uint64_t)getpid());
+	fill(p + bytes / 4, bytes - bytes / 4, (uint64_t)getpid() << 20);
+}
+
+static void locked(void)
+{
+	char *p = registered(bytes);
+
+	fill(p, bytes, 1);
+	if (mlock(p, bytes))
+		perror("scene: mlock");
+}
+
+/* Given up, and not yet taken by the kernel. */
+static void lazy(void)
+{
+	char *p = registered(bytes);
+
+	fill(p, bytes, (uint64_t)getpid());
+	madvise(p, bytes / 2, MADV_FREE);
+}
+
+static void forked(void)
+{
+	fill(registered(bytes), bytes, (uint64_t)getpid());
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+/* As many areas as a process may have, but for a thousand. */
+static void areas(void)
+{
+	char *p;
+	size_t count = 64500;
+
+	fill(registered(bytes), bytes, 1);
+	p = map_with(MAP_PRIVATE | MAP_NORESERVE, count * page);
+	for (size_t i = 0; i < count; i += 2)
+		mprotect(p + i * page, page, PROT_NONE);
+}
+
+static void secret(void)
+{
+	int fd = (int)syscall(SYS_memfd_secret, 0);
+	char *p;
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes)) {
+		perror("scene: memfd_secret");
+		exit(1);
+	}
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		perror("scene: secret memory");
+		exit(1);
+	}
+	ksmreg_register(p, bytes);
+	fill(p, bytes, 1);
+}
+
+/* Where a device could be: addresses that no memory has. They are mapped and never touched. */
+static void device(void)
+{
+	int fd = open("/dev/mem", O_RDONLY);
+	char *p = fd < 0 ? MAP_FAILED
+			 : mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, (off_t)0xe0000000);
+
+	if (p == MAP_FAILED) {
+		perror("scene: /dev/mem");
+		exit(1);
+	}
+	ksmreg_register(p, bytes);
+}
+
+/* A buffer that io_uring may use at any time. */
+static void pinned(void)
+{
+	struct io_uring_params params = { 0 };
+	char *p = registered(bytes);
+	struct iovec buffer = { p, bytes };
+	int fd;
+
+	fill(p, bytes, 1);
+	fd = (int)syscall(SYS_io_uring_setup, 4, &params);
+	if (fd < 0 || syscall(SYS_io_uring_register, fd, IORING_REGISTER_BUFFERS, &buffer, 1) < 0) {
+		perror("scene: io_uring");
+		exit(1);
+	}
+}
+
+/* Two that fill theirs alike, and unlike all others. The twin ends when it is killed. */
+static void twins(void)
+{
+	char *p = registered(bytes);
+	pid_t twin = fork();
+
+	fill(p, bytes, (uint64_t)subject);
+	if (twin)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+/* In swap for as long as nobody touches it. */
+static void swapped(void)
+{
+	char *p = registered(bytes);
+
+	fill(p, bytes, (uint64_t)getpid());
+	madvise(p, bytes, MADV_PAGEOUT);
+}
+
 static void opted_out_child(void)
 {
 	prctl(67, 1UL, 0UL, 0UL, 0UL); /* PR_SET_MEMORY_MERGE */
@@ -182,6 +313,16 @@ static const struct {
 	{ "values", values },
 	{ "shifted", shifted },
 	{ "lost", opted_out_child },
+	{ "inner", inner },
+	{ "twins", twins },
+	{ "swapped", swapped },
+	{ "locked", locked },
+	{ "lazy", lazy },
+	{ "forked", forked },
+	{ "areas", areas },
+	{ "secret", secret },
+	{ "device", device },
+	{ "pinned", pinned },
 };
 
 /* Writes all of it again and again, until standard input ends. */
@@ -203,6 +344,24 @@ static int change(void)
 	return 0;
 }
 
+/* Swaps all of it out and in, again and again, in a child. */
+static int swap(void)
+{
+	char *p = registered(bytes);
+
+	fill(p, bytes, 1);
+	subject = fork();
+	if (subject)
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		madvise(p, bytes, MADV_PAGEOUT);
+		for (size_t at = 0; at < bytes; at += page)
+			*(volatile char *)(p + at);
+		usleep(20000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
@@ -220,6 +379,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(name, "change"))
 		known = change() == 0;
+	if (!strcmp(name, "swap"))
+		known = swap() == 0;
 	if (!known) {
 		fprintf(stderr, "usage: scene SCENE [MIB]\n");
 		return 2;
