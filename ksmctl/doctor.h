@@ -13,6 +13,7 @@
 #include "sysfs/mem.h"
 #include "sysfs/memgroup.h"
 #include "sysfs/proc.h"
+#include "sysfs/smaps.h"
 
 enum severity {
 	FINDING_STOPS,	/* nothing merges because of it */
@@ -86,6 +87,9 @@ void facts_groups_add(struct facts_groups *groups, struct facts *facts, const st
 /* Looks into the areas of a process that are registered; then counts what users have together. */
 struct facts_sampler;
 struct facts_sampler *facts_sampler_new(const struct root *root); /* NULL without memory */
+/* For each process: begin, its areas, and add where it registered some. */
+void facts_sampler_begin(struct facts_sampler *sampler);
+void facts_sampler_area(struct facts_sampler *sampler, const struct smaps_area *area);
 void facts_sampler_add(struct facts_sampler *sampler, const struct proc *proc);
 void facts_sampler_finish(struct facts_sampler *sampler, struct facts_sample *sample);
 

@@ -55,6 +55,7 @@ struct look {
 struct sums {
 	struct smaps_sum sum;
 	int64_t lazy_kib;
+	struct facts_sampler *sampler; /* or NULL */
 };
 
 static int visit(const struct smaps_area *area, void *data)
@@ -62,6 +63,8 @@ static int visit(const struct smaps_area *area, void *data)
 	struct sums *sums = data;
 	if (area->bits & SMAPS_MERGEABLE)
 		sums->lazy_kib += (int64_t)area->kib[SMAPS_LAZY_FREE];
+	if (sums->sampler)
+		facts_sampler_area(sums->sampler, area);
 	return smaps_add(area, &sums->sum);
 }
 
@@ -90,7 +93,7 @@ static void add_process(struct look *look, const struct proc *proc)
 	struct facts *facts = look->facts;
 	struct proc_stat stat;
 	struct proc_ksm ksm;
-	struct sums sums = { 0 };
+	struct sums sums = { .sampler = look->sampler };
 	const unsigned tells = PROC_KSM_MERGE_ANY | PROC_KSM_MERGEABLE;
 
 	if (proc_read_stat(proc, &stat) || stat.kernel_thread)
@@ -102,6 +105,8 @@ static void add_process(struct look *look, const struct proc *proc)
 	bool registered = !err && any(&ksm);
 	if (!registered && !err && ksm.present & tells)
 		return;
+	if (look->sampler)
+		facts_sampler_begin(look->sampler);
 	int smaps_err = smaps_read(proc, visit, &sums);
 	if (smaps_err == -ESRCH) {
 		facts->processes--;

@@ -19,12 +19,17 @@ enum {
 	FRAMES_MAX = 1 << 20,	/* frames of all: 4 GiB of memory, 16 MiB of our own */
 	TOGETHER_MAX = 1 << 16, /* frames of more than one user that are looked up */
 	USERS_MAX = 64,
+	EXTENTS_MAX = 1024, /* areas of one process */
 	PAGE_MAX = 64 << 10,
 };
 
 struct owned {
 	uint64_t frame;
 	uid_t user;
+};
+
+struct extent {
+	uint64_t start, end; /* addresses */
 };
 
 struct facts_sampler {
@@ -37,6 +42,8 @@ struct facts_sampler {
 	int64_t page_bytes;
 	int64_t looked, zeros;
 	/* of the process at hand */
+	struct extent extents[EXTENTS_MAX];
+	size_t extent_count;
 	int mem, pagemap;
 	uid_t user;
 	uint64_t pages; /* registered and seen so far */
@@ -83,13 +90,10 @@ static void read_page(struct facts_sampler *s, uint64_t address)
 	s->zeros += !page[0] && !memcmp(page, page + 1, size - 1);
 }
 
-static int visit(const struct smaps_area *area, void *data)
+static void look_into(struct facts_sampler *s, const struct extent *extent)
 {
-	struct facts_sampler *s = data;
 	uint64_t entries[512], page = (uint64_t)s->page_bytes;
-	if (!(area->bits & SMAPS_MERGEABLE) || !area->kib[SMAPS_ANONYMOUS])
-		return 0;
-	for (uint64_t at = area->start / page, end = area->end / page; at < end;) {
+	for (uint64_t at = extent->start / page, end = extent->end / page; at < end;) {
 		size_t want = end - at < 512 ? (size_t)(end - at) : 512;
 		ssize_t len = pread(s->pagemap, entries, want * 8, (off_t)(at * 8));
 		if (len < 8)
@@ -104,15 +108,15 @@ static int visit(const struct smaps_area *area, void *data)
 		}
 		at += (size_t)len / 8;
 	}
-	return 0;
 }
 
-static int count_pages(const struct smaps_area *area, void *data)
+void facts_sampler_area(struct facts_sampler *s, const struct smaps_area *area)
 {
-	struct facts_sampler *s = data;
-	if (area->bits & SMAPS_MERGEABLE)
-		s->pages += area->kib[SMAPS_ANONYMOUS] * 1024 / (uint64_t)s->page_bytes;
-	return 0;
+	uint64_t pages = area->kib[SMAPS_ANONYMOUS] * 1024 / (uint64_t)s->page_bytes;
+	if (!(area->bits & SMAPS_MERGEABLE) || !pages || s->extent_count == EXTENTS_MAX)
+		return;
+	s->extents[s->extent_count++] = (struct extent){ area->start, area->end };
+	s->pages += pages;
 }
 
 static void add_user(struct facts_sampler *s)
@@ -125,10 +129,16 @@ static void add_user(struct facts_sampler *s)
 		s->users[s->user_count++] = s->user;
 }
 
+void facts_sampler_begin(struct facts_sampler *s)
+{
+	s->extent_count = 0;
+	s->pages = 0;
+}
+
 void facts_sampler_add(struct facts_sampler *s, const struct proc *proc)
 {
 	struct proc_ksm ksm;
-	if (proc_read_uid(proc, &s->user))
+	if (!s->pages || proc_read_uid(proc, &s->user))
 		return;
 	s->merged = !proc_read_ksm_stat(proc, &ksm) && ksm.present & PROC_KSM_MERGING &&
 		    ksm.merging_pages > 0;
@@ -136,12 +146,10 @@ void facts_sampler_add(struct facts_sampler *s, const struct proc *proc)
 		add_user(s);
 	s->mem = openat(proc->fd, "mem", O_RDONLY | O_CLOEXEC);
 	s->pagemap = openat(proc->fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	s->every = s->pages / READ_OF_ONE + 1;
 	s->pages = 0;
-	if (s->mem >= 0 && s->pagemap >= 0 && !smaps_read(proc, count_pages, s) && s->pages) {
-		s->every = s->pages / READ_OF_ONE + 1;
-		s->pages = 0;
-		smaps_read(proc, visit, s);
-	}
+	for (size_t i = 0; s->mem >= 0 && s->pagemap >= 0 && i < s->extent_count; i++)
+		look_into(s, &s->extents[i]);
 	if (s->mem >= 0)
 		close(s->mem);
 	if (s->pagemap >= 0)
