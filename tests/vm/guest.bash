@@ -9,11 +9,15 @@ fi
 files=$(mktemp -d) || exit 1
 trap 'rm -rf "$files"' EXIT
 
-# in_guest SECONDS: run $files/guest there, which prints TAP, and exit with its code.
+boot=() # more options of tests/vm/boot
+
+# in_guest SECONDS [COMMAND...]: run it there, else the script $files/guest. It prints TAP; exit with its code.
 in_guest()
 {
-	local code
-	"${BASH_SOURCE[0]%/*}/boot" -t "$1" "$kernel" "$files" -- sh guest 2>"$files/problem"
+	local code seconds=$1
+	shift
+	[ $# -gt 0 ] || set -- sh guest
+	"${BASH_SOURCE[0]%/*}/boot" -t "$seconds" "${boot[@]}" "$kernel" "$files" -- "$@" 2>"$files/problem"
 	code=$?
 	case $code in
 	77) sed 's/^SKIP/# SKIP/' "$files/problem" ;;
