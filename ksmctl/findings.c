@@ -95,13 +95,12 @@ double findings_mib(int64_t kib)
 
 /* Most likely cause first. */
 static const struct findings_rule *const tables[] = { findings_scanner, findings_memory,
-	findings_host };
-#define TABLES (sizeof(tables) / sizeof(*tables))
+	findings_host, NULL };
 
 static const struct findings_rule *rule_at(size_t i)
 {
-	for (size_t t = 0; t < TABLES; t++) {
-		for (const struct findings_rule *rule = tables[t]; rule->id; rule++) {
+	for (const struct findings_rule *const *table = tables; *table; table++) {
+		for (const struct findings_rule *rule = *table; rule->id; rule++) {
 			if (i-- == 0)
 				return rule;
 		}

@@ -10,13 +10,12 @@ bool findings_merges_well(const struct findings_look *l)
 
 /* Most likely cause first. */
 static const struct findings_process_rule *const tables[] = { findings_offered, findings_content,
-	findings_offered_rest };
-#define TABLES (sizeof(tables) / sizeof(*tables))
+	findings_offered_rest, NULL };
 
 static const struct findings_process_rule *rule_at(size_t i)
 {
-	for (size_t t = 0; t < TABLES; t++) {
-		for (const struct findings_process_rule *rule = tables[t]; rule->id; rule++) {
+	for (const struct findings_process_rule *const *table = tables; *table; table++) {
+		for (const struct findings_process_rule *rule = *table; rule->id; rule++) {
 			if (i-- == 0)
 				return rule;
 		}

@@ -74,21 +74,20 @@ static int add_pair(
 	struct summing *summing, uint32_t a, uint32_t b, unsigned crosses, uint64_t pages)
 {
 	struct audit_sums *sums = summing->sums;
-	struct audit_pair *pair = NULL;
 	if (a > b) {
 		uint32_t c = a;
 		a = b;
 		b = c;
 	}
-	if (sums->pair_room)
-		pair = &sums->pairs[slot(sums, a, b)];
-	if (!pair || !pair->pages) {
-		int err = grow(sums);
-		if (err == -E2BIG)
-			sums->left_out_pages += pages;
-		if (err)
-			return err == -E2BIG ? 0 : err;
-		pair = &sums->pairs[slot(sums, a, b)];
+	int err = grow(sums);
+	if (err && err != -E2BIG)
+		return err;
+	struct audit_pair *pair = &sums->pairs[slot(sums, a, b)];
+	if (!pair->pages && err) {
+		sums->left_out_pages += pages;
+		return 0;
+	}
+	if (!pair->pages) {
 		*pair = (struct audit_pair){ .a = a, .b = b };
 		sums->pair_count++;
 	}

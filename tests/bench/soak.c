@@ -168,8 +168,8 @@ static const char *churn(const struct ksmd *ksmd, const struct controller_run *r
 {
 	double seconds = options.minutes * 60, change_s = 0, rest_s = seconds - REST_S;
 	soak.start = machine_now_s();
-	for (double next = 0; next <= seconds; next += SAMPLE_S) {
-		double wait = soak.start + next - machine_now_s();
+	for (int i = 0; (double)i * SAMPLE_S <= seconds; i++) {
+		double wait = soak.start + (double)i * SAMPLE_S - machine_now_s();
 		if (wait > 0)
 			usleep((useconds_t)(wait * 1e6));
 		double now = machine_now_s() - soak.start;
@@ -181,7 +181,7 @@ static const char *churn(const struct ksmd *ksmd, const struct controller_run *r
 					   (CHANGE_MOST_S - CHANGE_LEAST_S);
 		}
 		look_at_saving(now);
-		look_at_cpu(ksmd, now, rest_s + REST_S / 2);
+		look_at_cpu(ksmd, now, rest_s + REST_S / 2.0);
 		soak.bad_knobs += !knobs_are_sane();
 		if (soak.samples % SAMPLES_PER_LOOK == 1)
 			look_at_service(run->pid, now);
