@@ -86,7 +86,7 @@ SIM := $B/tests/test_sim $B/tests/calibrate
 TESTS := $(UNIT) $(FUZZ) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
 
 #: all              the programs and the library (the default)
-.PHONY: all check check-kernels check-long demo deps fixtures help lint asan tsan valgrind bench-stat deb check-deb install uninstall clean tests
+.PHONY: all check check-kernels check-long check-monitoring demo deps fixtures help lint asan tsan valgrind bench-stat deb check-deb install uninstall clean tests
 tests: all $(UNIT) $(FUZZ) $(LIVE) $(SIM) $B/tests/demo $B/tests/job $B/tests/scene examples
 #: check            all tests; the live ones need root
 check:
@@ -113,6 +113,11 @@ fixtures:
 #: check-long       what is too long for every day
 check-long: tests
 	@FORKS=10000 KSM_TEST_LONG=1 B=$B tests/run $B/tests/unit/test_reg_forks $B/tests/live/enable_busy tests/live/enable_cli.sh
+# With a real Prometheus; `make check` does it too where that is installed.
+#: check-monitoring the monitoring set, with a real Prometheus
+check-monitoring: tests
+	@.ci/deps monitor
+	@B=$B tests/run tests/cli/ksmstat_prom.sh tests/live/monitoring.sh
 #: tsan valgrind    tests of threads; tests that watch each access
 tsan valgrind:
 	@B=$B tests/sanitize $(patsubst tsan,thread,$@)
