@@ -79,6 +79,7 @@ static int find_out(struct audit *audit, const struct options *options, const st
 		err = gather(audit, &input);
 	input.cell_of = audit->cell_of;
 	input.cells = audit->cells;
+	input.groups = audit->group_count;
 	if (!err)
 		err = audit_sum(&audit->sums, &input);
 	free(input.records);

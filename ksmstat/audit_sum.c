@@ -9,6 +9,7 @@
 enum {
 	COUNTS = 512,	     /* frames whose mappings are asked for at once */
 	GAP = 32,	     /* frames between two that are wanted: cheaper than another read */
+	SIDE_MAX = 1024,     /* groups of which every pair has a place: 32 MiB, where used */
 	PAIRS_MAX = 1 << 20, /* 64 MiB with the room that a table needs */
 };
 
@@ -38,8 +39,11 @@ static uint32_t process_of(uint64_t record)
 	return record & ((UINT32_C(1) << AUDIT_PROCESS_BITS) - 1);
 }
 
+/* Where a pair is, or belongs. Of few groups the table has a place for each, row by row; else it is hashed. */
 static size_t slot(const struct audit_sums *sums, uint32_t a, uint32_t b)
 {
+	if (sums->pair_side)
+		return a * sums->pair_side + b;
 	uint64_t key = ((uint64_t)a << 32 | b) * UINT64_C(0x9e3779b97f4a7c15);
 	size_t at = (size_t)(key >> 32) & (sums->pair_room - 1);
 	while (sums->pairs[at].pages && (sums->pairs[at].a != a || sums->pairs[at].b != b))
@@ -51,11 +55,13 @@ static size_t slot(const struct audit_sums *sums, uint32_t a, uint32_t b)
 static int grow(struct audit_sums *sums)
 {
 	struct audit_sums old = *sums;
-	if (2 * sums->pair_count < sums->pair_room)
+	if (sums->pairs && (sums->pair_side || 2 * sums->pair_count < sums->pair_room))
 		return 0;
-	if (sums->pair_count >= PAIRS_MAX)
+	if (sums->pairs && sums->pair_count >= PAIRS_MAX)
 		return -E2BIG;
 	sums->pair_room = old.pair_room ? 2 * old.pair_room : 256;
+	if (sums->pair_side)
+		sums->pair_room = sums->pair_side * sums->pair_side;
 	sums->pairs = calloc(sums->pair_room, sizeof(*sums->pairs));
 	if (!sums->pairs) {
 		*sums = old;
@@ -290,7 +296,7 @@ static int make_room(struct summing *summing)
 int audit_sum(struct audit_sums *sums, const struct audit_input *input)
 {
 	struct summing summing = { .sums = sums, .input = input };
-	*sums = (struct audit_sums){ 0 };
+	*sums = (struct audit_sums){ .pair_side = input->groups <= SIDE_MAX ? input->groups : 0 };
 	if (input->count)
 		qsort(input->records, input->count, sizeof(*input->records), by_record);
 	int err = make_room(&summing);

@@ -32,6 +32,7 @@ struct audit_input {
 	size_t count;
 	const uint32_t *cell_of; /* of each process; must not fall from one process to the next */
 	const struct audit_cell *cells;
+	size_t groups;		     /* that cells are of */
 	const struct frames *frames; /* to see whether others map a page too; NULL: nobody does */
 };
 
@@ -52,8 +53,8 @@ struct audit_sums {
 	uint64_t crossing_pages[AUDIT_BOUNDARIES];
 	struct together sides[AUDIT_BOUNDARIES]; /* which users, ... share how many pages */
 	struct audit_pair *pairs;		 /* what crosses first, then what is most */
-	size_t pair_count, pair_room;
-	uint64_t left_out_pages; /* of pairs: there were too many */
+	size_t pair_count, pair_room, pair_side; /* the latter are of the table */
+	uint64_t left_out_pages;		 /* of pairs: there were too many */
 };
 
 /* Returns 0 or -errno. Free with audit_sums_free in any case. */

@@ -15,6 +15,7 @@ static uint32_t cell_of[PROCESSES];
 static struct audit_cell cells[PROCESSES];
 static size_t cell_count;
 static uint64_t state = 1;
+static size_t groups_meant; /* GROUPS, or more than have a place each */
 
 static uint32_t any(uint32_t below)
 {
@@ -30,6 +31,7 @@ static void start(void)
 	records = calloc(MAX_RECORDS, sizeof(*records));
 	ck_assert_ptr_nonnull(records);
 	count = cell_count = 0;
+	groups_meant = GROUPS;
 	memset(cells, 0, sizeof(cells));
 }
 
@@ -50,9 +52,11 @@ static void map(uint64_t frame, uint32_t of)
 
 static struct audit_sums sum(void)
 {
-	const struct audit_input input = {
-		.records = records, .count = count, .cell_of = cell_of, .cells = cells
-	};
+	const struct audit_input input = { .records = records,
+		.count = count,
+		.cell_of = cell_of,
+		.cells = cells,
+		.groups = groups_meant };
 	struct audit_sums sums;
 	ck_assert_int_eq(audit_sum(&sums, &input), 0);
 	return sums;
@@ -168,7 +172,7 @@ START_TEST(unseen)
 	map(4000, one); /* it changed while we looked */
 	map(4000, two);
 	map(1 << 20, one); /* no such frame any more */
-	const struct audit_input input = { records, count, cell_of, cells, &frames };
+	const struct audit_input input = { records, count, cell_of, cells, GROUPS, &frames };
 	struct audit_sums sums;
 	ck_assert_int_eq(audit_sum(&sums, &input), 0);
 	ck_assert_uint_eq(sums.unseen_pages, 1);
@@ -246,6 +250,7 @@ static void try_random(size_t frames, unsigned each, unsigned sides)
 			map(f * 3 + 1, p);
 		}
 	}
+	groups_meant = any(2) ? GROUPS : 1 << 20;
 	struct audit_sums sums = sum();
 	compare_with_naive(&sums, frames, who);
 	for (size_t i = 1; i < sums.pair_count; i++)
