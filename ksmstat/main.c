@@ -7,6 +7,7 @@
 
 #include "ksmstat/audit.h"
 #include "ksmstat/estimate.h"
+#include "ksmstat/interval.h"
 #include "ksmstat/options.h"
 #include "ksmstat/privilege.h"
 #include "ksmstat/prom.h"
@@ -22,6 +23,8 @@ static int run(const struct options *options, const struct root *root)
 		return estimate(options, root);
 	case MODE_PROM:
 		return prom(options, root);
+	case MODE_INTERVAL:
+		return interval(options, root);
 	default:
 		return report(options, root);
 	}

@@ -35,6 +35,9 @@ static int usage(void)
 #define SETTLE_DEFAULT_MS 2000
 #define SETTLE_MAX_S 86400
 #define TOP_PAGES_MAX 1000
+/* Of DELAY. */
+#define DELAY_MIN_S 0.1
+#define DELAY_MAX_S 86400
 
 /* Of the options without a letter. */
 enum {
@@ -91,9 +94,10 @@ static const struct {
 
 static void print_help(void)
 {
-	fputs("Usage: ksmstat [OPTION...]\n\n"
+	fputs("Usage: ksmstat [OPTION...] [DELAY [COUNT]]\n\n"
 	      "Shows code and data, private and shared, of every process, and what\n"
-	      "merging equal pages (KSM) saved.\n\n",
+	      "merging equal pages (KSM) saved. With DELAY: a line every so many seconds,\n"
+	      "COUNT of them, with what KSM does.\n\n",
 		stdout);
 	for (size_t i = 0; i < OPTIONS; i++) {
 		const char *argument = table[i].argument;
@@ -107,6 +111,9 @@ static void print_help(void)
 	fputs("\nColumns:\n", stdout);
 	for (size_t i = 0; i < columns_count; i++)
 		printf("  %-13s %s\n", columns[i].name, columns[i].help);
+	fputs("\nColumns with DELAY:\n", stdout);
+	for (size_t i = 0; i < RATES_KEYS; i++)
+		printf("  %-13s %s\n", interval_columns[i].name, interval_columns[i].help);
 	fputs("\nExit codes: 0 shown, 1 failed, 2 wrong arguments, 3 --audit: pages cross,\n"
 	      "32 none and 64 only some of the processes asked for found and readable.\n"
 	      "More in ksmstat(8).\n",
@@ -184,6 +191,28 @@ static int parse_columns(struct options *options)
 	return code;
 }
 
+/* Columns of lines. JSON has all of them unless some are chosen, and in any case the time. */
+static int parse_interval_columns(struct options *options)
+{
+	bool json = options->print.form == PRINT_JSON;
+	struct interval_choice *choice = &options->interval;
+	const char *bad;
+	size_t bad_len;
+
+	bool of_processes = select_any(&options->selection);
+	interval_default(choice, of_processes);
+	if (json && !options->columns)
+		interval_all(choice);
+	if (options->columns &&
+		interval_parse(choice, options->columns, of_processes, &bad, &bad_len)) {
+		error("unknown column '%.*s' of lines with DELAY", (int)bad_len, bad);
+		return usage();
+	}
+	if (json)
+		interval_add_time(choice);
+	return -1;
+}
+
 static int parse_by(struct options *options, const char *word)
 {
 	options->by = group_parse(word);
@@ -247,6 +276,38 @@ static int parse_max_rss(struct options *options, const char *text)
 		return usage();
 	}
 	options->max_rss_bytes = (uint64_t)number << shift;
+	return -1;
+}
+
+/* DELAY and COUNT, which make a line by the interval of what would be a report. */
+static int parse_delay(struct options *options, int argc, char **argv)
+{
+	const char *delay = argv[optind], *count = argv[optind + 1];
+	char *end;
+	double seconds = strtod(delay, &end);
+	int64_t lines = 0;
+
+	if (options->mode != MODE_REPORT || *delay < '0' || *delay > '9') {
+		error("unexpected argument '%s'", delay);
+		return usage();
+	}
+	if (delay[strspn(delay, "0123456789.")] || *end ||
+		!(seconds >= DELAY_MIN_S && seconds <= DELAY_MAX_S)) {
+		error("DELAY wants seconds, from %g to %d, not '%s'", DELAY_MIN_S, DELAY_MAX_S,
+			delay);
+		return usage();
+	}
+	if (count && (file_parse_i64(count, strlen(count), &lines) || lines < 1)) {
+		error("COUNT wants a number of lines, not '%s'", count);
+		return usage();
+	}
+	if (argc - optind > 2) {
+		error("unexpected argument '%s'", argv[optind + 2]);
+		return usage();
+	}
+	options->delay_ns = (uint64_t)(seconds * 1e9 + 0.5);
+	options->lines = (uint64_t)lines;
+	options->mode = MODE_INTERVAL;
 	return -1;
 }
 
@@ -374,8 +435,17 @@ static int check_together(struct options *options)
 		error("--gentle and --max-rss are of the report alone");
 		return usage();
 	}
+	if (options->mode == MODE_INTERVAL &&
+		(options->print.total || options->sort != column_find("SAVED", 5) ||
+			options->sort_reverse)) {
+		error("-t and --sort are of the report alone, and not for lines with DELAY");
+		return usage();
+	}
 	int code = check_prom(options);
-	return code < 0 ? parse_columns(options) : code;
+	if (code >= 0)
+		return code;
+	return options->mode == MODE_INTERVAL ? parse_interval_columns(options)
+					      : parse_columns(options);
 }
 
 int options_parse(struct options *options, int argc, char **argv)
@@ -402,8 +472,9 @@ int options_parse(struct options *options, int argc, char **argv)
 			return code;
 	}
 	if (optind < argc) {
-		error("unexpected argument '%s'", argv[optind]);
-		return usage();
+		int code = parse_delay(options, argc, argv);
+		if (code >= 0)
+			return code;
 	}
 	return check_together(options);
 }

@@ -10,6 +10,7 @@
 
 #include "ksmstat/column.h"
 #include "ksmstat/group.h"
+#include "ksmstat/interval_column.h"
 #include "ksmstat/print.h"
 #include "sysfs/select.h"
 
@@ -21,11 +22,19 @@ enum {
 	STAT_CROSSES = 3, /* --audit: merged pages are shared across a boundary */
 	STAT_NONE_FOUND = 32,
 	STAT_SOME_FOUND = 64,
-	STAT_INTERRUPTED = 130, /* --estimate: the result so far, after a SIGINT */
+	STAT_INTERRUPTED = 130, /* by a SIGINT: the result so far is there */
 };
 
 /* What is done; without one of the others it is the report. */
-enum mode { MODE_REPORT, MODE_CLASSIC, MODE_ESTIMATE, MODE_AUDIT, MODE_PROM };
+enum mode {
+	MODE_REPORT,
+	MODE_CLASSIC,
+	MODE_ESTIMATE,
+	MODE_AUDIT,
+	MODE_PROM,
+	MODE_INTERVAL,
+	MODE_WATCH
+};
 
 struct options {
 	enum mode mode;
@@ -46,6 +55,11 @@ struct options {
 	unsigned by_all; /* bits of all that was asked for with --by */
 	bool per_process;
 	const char *output_file; /* NULL for standard output */
+
+	/* of DELAY and COUNT */
+	uint64_t delay_ns;	/* DELAY and COUNT: a line after each, so many; 0: without end */
+	uint64_t lines;
+	struct interval_choice interval; /* their columns */
 };
 
 /*

@@ -9,13 +9,23 @@
 
 #include "ksmstat/entry.h"
 
-static const struct options *sort_options; /* qsort has no argument of its own to pass */
+/* qsort has no argument of its own to pass. */
+static const struct column *sort_column;
+static bool sort_reverse;
 
 static int compare_entries(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-	int order = column_compare(sort_options->sort, sort_options->sort_reverse, x, y);
+	int order = column_compare(sort_column, sort_reverse, x, y);
 	return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+void report_sort(struct entry_list *list, const struct column *column, bool reverse)
+{
+	sort_column = column;
+	sort_reverse = reverse;
+	if (list->count)
+		qsort(list->entries, list->count, sizeof(*list->entries), compare_entries);
 }
 
 /* Of the processes asked for: all, some or none were there and could be read. */
@@ -32,16 +42,6 @@ static int found_code(const struct options *options, const struct entry_list *li
 	if (list->count && !list->missing && !list->unreadable && !list->too_large)
 		return STAT_OK;
 	return list->count > list->unreadable ? STAT_SOME_FOUND : STAT_NONE_FOUND;
-}
-
-/* The control group is one more file of each process: read where it is needed. */
-static bool needs_places(const struct options *options)
-{
-	bool needs = (options->by >= GROUP_CGROUP && options->by <= GROUP_POD) ||
-		     options->sort->kind == COLUMN_PLACE;
-	for (size_t i = 0; i < options->print.columns.count; i++)
-		needs |= options->print.columns.column[i]->kind == COLUMN_PLACE;
-	return needs;
 }
 
 static int print_groups(
@@ -62,43 +62,69 @@ static int print_groups(
 	return err;
 }
 
-static unsigned needs(const struct options *options)
+void report_want(struct report_source *source, enum group_by by, const struct column *sort,
+	const struct column_choice *shown)
 {
-	unsigned needs = options->sort->needs;
-	for (size_t i = 0; i < options->print.columns.count; i++)
-		needs |= options->print.columns.column[i]->needs;
-	return needs;
+	struct entry_request *request = &source->request;
+	request->needs = sort->needs;
+	/* The control group is one more file of each process: read where it is needed. */
+	request->places = (by >= GROUP_CGROUP && by <= GROUP_POD) || sort->kind == COLUMN_PLACE;
+	for (size_t i = 0; i < shown->count; i++) {
+		request->needs |= shown->column[i]->needs;
+		request->places |= shown->column[i]->kind == COLUMN_PLACE;
+	}
 }
 
-int report(const struct options *options, const struct root *root)
+int report_open(
+	struct report_source *source, const struct options *options, const struct root *root)
 {
-	struct frames frames;
 	int pagemap_err = pagemap_probe(root);
-	if (options->gentle && pagemap_err == -ENOTTY) {
-		error("--gentle needs Linux 6.11 or later, and /proc of the running system");
-		return STAT_FAILED;
-	}
-	bool exact = frames_open(&frames, root) == 0;
-	const struct entry_request request = {
+	bool exact = frames_open(&source->frames, root) == 0;
+
+	source->root = root;
+	source->request = (struct entry_request){
 		.selection = &options->selection,
-		.places = needs_places(options),
-		.needs = needs(options),
-		.frames = exact ? &frames : NULL,
+		.frames = exact ? &source->frames : NULL,
 		.pagemap = pagemap_err == 0,
 		.gentle = options->gentle,
 		.max_rss_bytes = options->max_rss_bytes,
 	};
+	report_want(source, options->by, options->sort, &options->print.columns);
+	if (options->gentle && pagemap_err == -ENOTTY) {
+		error("--gentle needs Linux 6.11 or later, and /proc of the running system");
+		return STAT_FAILED;
+	}
+	return 0;
+}
+
+void report_close(struct report_source *source)
+{
+	frames_close(&source->frames);
+}
+
+int report_read(const struct report_source *source, struct entry_list *list)
+{
+	return entry_read(list, source->root, &source->request);
+}
+
+int report(const struct options *options, const struct root *root)
+{
+	struct report_source source;
 	struct entry_list list;
-	int err = entry_read(&list, root, &request);
-	frames_close(&frames);
+	int code = report_open(&source, options, root);
+	if (code) {
+		report_close(&source);
+		return code;
+	}
+	int err = report_read(&source, &list);
+	report_close(&source);
 	if (err) {
 		error("cannot read /proc: %s", strerror(-err));
 		entry_free(&list);
 		return STAT_FAILED;
 	}
-	sort_options = options;
-	if (!options->by && list.count)
-		qsort(list.entries, list.count, sizeof(*list.entries), compare_entries);
+	if (!options->by)
+		report_sort(&list, options->sort, options->sort_reverse);
 	if (options->mode == MODE_CLASSIC)
 		print_classic(&list);
 	else if (options->by)
@@ -110,7 +136,7 @@ int report(const struct options *options, const struct root *root)
 	if (list.unreadable)
 		error("%zu of %zu processes could not be read%s", list.unreadable, list.count,
 			geteuid() ? "; as root more can be" : "");
-	int code = err ? STAT_FAILED : found_code(options, &list);
+	code = err ? STAT_FAILED : found_code(options, &list);
 	entry_free(&list);
 	return code;
 }

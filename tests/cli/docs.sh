@@ -123,18 +123,26 @@ verdict "$(too_long)" 'ksmstat --help fits 80 columns'
 sed '/^Columns:/q' "$work/out" | grep '^  ' | sed 's/^ *\(-[^ ]*\( -[^ ,]*\)\{0,1\}\).*/\1/; s/,/ /' | tr ' ' '\n' | grep . >"$work/help"
 page_items <docs/ksmstat.8 >"$work/page"
 same 'ksmstat.8 describes the options' "$work/help" "$work/page" --help ksmstat.8
-page_options <docs/ksmstat.8 | grep -vxe '-btn' >>"$work/page" # three in one word
+page_options <docs/ksmstat.8 | grep -vxe '-btn' -e -bn -e -rb >>"$work/page" # more in one word
 same 'ksmstat.8 names no others' "$work/help" "$work/page" --help ksmstat.8
 sed -nE "s/^\t\{ ('(.)'|OPT_[A-Z_]*), \"([a-z-]*)\",.*/-\2 --\3/p" ksmstat/options.c | tr ' ' '\n' | grep -vxe - >"$work/source"
 same 'ksmstat --help has the options' "$work/source" "$work/help" options.c --help
 sed -n '/^Columns:/,/^$/s/^  \([A-Z_]*\) .*/\1/p' "$work/out" >"$work/help"
-sed -n 's/^\.It Sy \([A-Z_]*\).*/\1/p' docs/ksmstat.8 >"$work/page"
+section() { sed -n "/^\.Sh $1\$/,/^\.Sh [^$2]/p" docs/ksmstat.8; }
+section COLUMNS C | sed -n 's/^\.It Sy \([A-Z_]*\).*/\1/p' >"$work/page"
 same 'ksmstat.8 has the columns' "$work/help" "$work/page" --help ksmstat.8
+sed -n '/^Columns with DELAY:/,/^$/s/^  \([A-Z_]*\) .*/\1/p' "$work/out" >"$work/help"
+section INTERVALS I | sed -n 's/^\.It Sy \([A-Z_]*\).*/\1/p' >"$work/page"
+same 'ksmstat.8 has the columns of intervals' "$work/help" "$work/page" --help ksmstat.8
+"$stat" -r 0.1 1 | head -n 1 | tr ' ' '\n' >"$work/help"
+"$stat" -p $$ -r 0.1 1 | head -n 1 | tr ' ' '\n' >>"$work/help"
+section INTERVALS I | sed -n '/^The default is/,/^\./p' | grep -v '^\.' | grep -o '[A-Z_]\{2,\}' >"$work/page"
+same 'ksmstat.8 has the default columns of intervals' "$work/help" "$work/page" 'the output' ksmstat.8
 sed -n 's/^\t{ "\([A-Z_]*\)", COLUMN_[A-Z]*, true,.*/\1/p' ksmstat/column.c >"$work/source"
 sed -n 's/^\.It Sy \([A-Z_]*\) No \*/\1/p' docs/ksmstat.8 >"$work/page"
 same 'ksmstat.8 marks the columns that add up' "$work/source" "$work/page" column.c ksmstat.8
 "$stat" -p $$ -r | head -n 1 | tr ' ' '\n' >"$work/help"
-sed -n '/^The default is/,/^\./p' docs/ksmstat.8 | grep -v '^\.' | grep -o '[A-Z_]\{2,\}[A-Z]*' >"$work/page"
+section COLUMNS C | sed -n '/^The default is/,/^\./p' | grep -v '^\.' | grep -o '[A-Z_]\{2,\}[A-Z]*' >"$work/page"
 same 'ksmstat.8 has the default columns' "$work/help" "$work/page" 'the output' ksmstat.8
 sed -n 's/^\tSTAT_[A-Z_]* = \([0-9]*\),.*/\1/p' ksmstat/options.h >"$work/source"
 sed -n '/^\.Sh EXIT/,/^\.Sh EX/s/^\.It \([0-9]*\).*/\1/p' docs/ksmstat.8 >"$work/page"

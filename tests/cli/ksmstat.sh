@@ -51,7 +51,7 @@ also='too_long' check 'help in 80 columns' 0 '^Usage: ksmstat ' '' -- "$stat" --
 check 'help, short' 0 '^Usage: ksmstat ' '' -- "$stat" -h
 check 'version' 0 '^ksmstat [0-9]+\.[0-9]+\.[0-9]+$' '' -- "$stat" --version
 check 'version, short' 0 '^ksmstat [0-9]' '' -- "$stat" -V
-also='sed -n "s/^  \([A-Z_]*\) .*/\1/p" "$work/out" | grep . | grep -v "^KERNEL_\|^KSMD_" >"$work/names"' \
+also='sed -n "/^Columns:/,/^$/s/^  \([A-Z_]*\) .*/\1/p" "$work/out" | grep . | grep -v "^KERNEL_\|^KSMD_" >"$work/names"' \
 	check 'help lists the columns' 0 'SAVED' '' -- "$stat" --help
 for bad in --bogus -x --pid --sort --output --root -p -o; do
 	check "bad option $bad" 2 '' "^ksmstat: .*(${bad##*-}|argument).*--help" -- "$stat" $bad
