@@ -42,10 +42,10 @@ $O/%.pic.o: %.c
 	$Q$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
 ksmctl_CFLAGS = $(call pkg,cflags,libcap libmnl smartcols inih libxxhash) -DKSM_LIBDIR='"$(LIBDIR)"' -DKSM_SYSCONFDIR='"$(SYSCONFDIR)"'
-ksmstat_CFLAGS = $(call pkg,cflags,libcap smartcols libxxhash) -pthread
+ksmstat_CFLAGS = $(call pkg,cflags,libcap smartcols libxxhash ncursesw) -pthread
 tests_CFLAGS = $(shell pkg-config --silence-errors --cflags check) # the demonstration builds without it
 ksmctl_LIBS = $(call pkg,libs,libcap libmnl smartcols inih libxxhash)
-ksmstat_LIBS = $(call pkg,libs,libcap smartcols libxxhash) -pthread
+ksmstat_LIBS = $(call pkg,libs,libcap smartcols libxxhash ncursesw) -pthread
 tests_LIBS = $(call pkg,libs,check) $(ksmctl_LIBS) $(ksmstat_LIBS)
 link = $(SAY) LINK $@; $(CC) $(ALL_LDFLAGS) -pie -o $@ $^
 
@@ -138,7 +138,7 @@ help:
 	@sed -n 's/^#: //p' Makefile tests/*/rules.mk
 	@echo "Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] libksmreg/*/*.[ch] tests/*.h tests/*/*.[ch])
-LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. -Ilibksmreg $(call pkg,cflags,libcap libmnl smartcols inih libxxhash check python3)
+LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. -Ilibksmreg $(call pkg,cflags,libcap libmnl smartcols inih libxxhash ncursesw check python3)
 #: lint             clang-format, cppcheck, clang-tidy, scan-build
 lint:
 	@.ci/deps lint

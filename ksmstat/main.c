@@ -12,6 +12,7 @@
 #include "ksmstat/privilege.h"
 #include "ksmstat/prom.h"
 #include "ksmstat/report.h"
+#include "ksmstat/watch.h"
 #include "sysfs/root.h"
 
 static int run(const struct options *options, const struct root *root)
@@ -25,6 +26,8 @@ static int run(const struct options *options, const struct root *root)
 		return prom(options, root);
 	case MODE_INTERVAL:
 		return interval(options, root);
+	case MODE_WATCH:
+		return watch(options, root);
 	default:
 		return report(options, root);
 	}

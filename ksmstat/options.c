@@ -38,6 +38,7 @@ static int usage(void)
 /* Of DELAY. */
 #define DELAY_MIN_S 0.1
 #define DELAY_MAX_S 86400
+#define WATCH_DELAY_NS 2000000000u
 
 /* Of the options without a letter. */
 enum {
@@ -54,6 +55,7 @@ enum {
 	OPT_PROM,
 	OPT_PER_PROCESS,
 	OPT_OUTPUT_FILE,
+	OPT_WATCH,
 };
 
 static const struct {
@@ -86,6 +88,7 @@ static const struct {
 	{ OPT_PROM, "prom", NULL, "metrics for Prometheus; any number of --by for groups" },
 	{ OPT_PER_PROCESS, "per-process", NULL, "--prom: of each process too, by PID" },
 	{ OPT_OUTPUT_FILE, "output-file", "FILE", "--prom: replace FILE, as a whole" },
+	{ OPT_WATCH, "watch", NULL, "on the whole terminal, again after DELAY (2); ? for keys" },
 	{ OPT_ROOT, "root", "DIR", "read /proc below DIR" },
 	{ 'h', "help", NULL, "this help" },
 	{ 'V', "version", NULL, "the version" },
@@ -287,7 +290,8 @@ static int parse_delay(struct options *options, int argc, char **argv)
 	double seconds = strtod(delay, &end);
 	int64_t lines = 0;
 
-	if (options->mode != MODE_REPORT || *delay < '0' || *delay > '9') {
+	bool watch = options->mode == MODE_WATCH;
+	if ((options->mode != MODE_REPORT && !watch) || *delay < '0' || *delay > '9') {
 		error("unexpected argument '%s'", delay);
 		return usage();
 	}
@@ -301,13 +305,14 @@ static int parse_delay(struct options *options, int argc, char **argv)
 		error("COUNT wants a number of lines, not '%s'", count);
 		return usage();
 	}
-	if (argc - optind > 2) {
-		error("unexpected argument '%s'", argv[optind + 2]);
+	if (argc - optind > 2 - watch) {
+		error("unexpected argument '%s'", argv[optind + 2 - watch]);
 		return usage();
 	}
 	options->delay_ns = (uint64_t)(seconds * 1e9 + 0.5);
 	options->lines = (uint64_t)lines;
-	options->mode = MODE_INTERVAL;
+	if (!watch)
+		options->mode = MODE_INTERVAL;
 	return -1;
 }
 
@@ -375,6 +380,10 @@ static int parse_option(struct options *options, int c, char **argv)
 	case OPT_OUTPUT_FILE:
 		options->output_file = optarg;
 		break;
+	case OPT_WATCH:
+		options->mode = MODE_WATCH;
+		options->delay_ns = WATCH_DELAY_NS;
+		break;
 	case OPT_ROOT:
 		options->prefix = optarg;
 		break;
@@ -416,6 +425,10 @@ static int check_together(struct options *options)
 		error("--%s prints tables or JSON, not -r or -P", is_audit ? "audit" : "estimate");
 		return usage();
 	}
+	if (options->mode == MODE_WATCH && (form != PRINT_TABLE || options->print.total)) {
+		error("--watch shows a table on a terminal, without -J, -r, -P or -t");
+		return usage();
+	}
 	if (options->tree && !options->by)
 		options->by = GROUP_CGROUP;
 	if (options->tree && options->by != GROUP_CGROUP) {
@@ -426,9 +439,13 @@ static int check_together(struct options *options)
 		error("--audit goes with neither --by system nor --tree nor --max-rss");
 		return usage();
 	}
-	if (options->mode == MODE_ESTIMATE ? options->tree
-					   : options->by && options->mode == MODE_CLASSIC) {
-		error("--by and --tree are of the report alone; --by of --estimate, --audit too");
+	if (options->mode == MODE_ESTIMATE
+			? options->tree
+			: options->by && (options->mode == MODE_CLASSIC ||
+						 options->mode == MODE_INTERVAL ||
+						 (options->tree && options->mode == MODE_WATCH))) {
+		error("--by and --tree are of the report alone; --by of --estimate, --audit, "
+		      "--watch too");
 		return usage();
 	}
 	if (options->mode == MODE_ESTIMATE && (options->gentle || options->max_rss_bytes)) {

@@ -142,8 +142,13 @@ int print_table(const struct print_source *rows, const struct print_options *ask
 	scols_table_enable_export(table, options.form == PRINT_PAIRS);
 	scols_table_enable_noheadings(table, options.no_headings);
 	int err = fill(table, &source, &options);
-	if (!err)
+	if (!err && options.text) {
+		scols_table_set_termforce(table, SCOLS_TERMFORCE_ALWAYS);
+		scols_table_set_termwidth(table, options.width);
+		err = scols_print_table_to_string(table, options.text);
+	} else if (!err) {
 		err = scols_print_table(table);
+	}
 	scols_unref_table(table);
 	return err;
 }

@@ -14,8 +14,10 @@ struct print_options {
 	enum print_form form;
 	struct column_choice columns;
 	bool no_headings;
-	bool bytes; /* sizes as plain numbers; JSON has them always */
-	bool total; /* a last line with the totals of the columns that add up */
+	bool bytes;   /* sizes as plain numbers; JSON has them always */
+	bool total;   /* a last line with the totals of the columns that add up */
+	char **text;  /* not NULL: a table goes there, to be freed, and not to stdout; */
+	size_t width; /* for so many cells */
 };
 
 #define PRINT_TOP SIZE_MAX
