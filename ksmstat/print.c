@@ -141,6 +141,9 @@ int print_table(const struct print_source *rows, const struct print_options *ask
 	scols_table_enable_raw(table, options.form == PRINT_RAW);
 	scols_table_enable_export(table, options.form == PRINT_PAIRS);
 	scols_table_enable_noheadings(table, options.no_headings);
+	/* Texts are safe already, and escaping the escapes makes them unreadable. But where a
+	 * character is a byte, some of the bytes of UTF-8 are control characters: there it is left on. */
+	scols_table_enable_noencoding(table, options.form == PRINT_TABLE && MB_CUR_MAX > 1);
 	int err = fill(table, &source, &options);
 	if (!err && options.text) {
 		scols_table_set_termforce(table, SCOLS_TERMFORCE_ALWAYS);
