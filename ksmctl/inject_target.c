@@ -235,7 +235,7 @@ enum inject_result inject_choose(
 
 bool inject_code_area(const char *line, uint64_t *start, uint64_t *end, bool *vdso)
 {
-	char permissions[5];
+	char permissions[5] = ""; /* the text may hold fewer */
 	int name = 0;
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n", start, end, permissions,
 		    &name) != 3 ||
