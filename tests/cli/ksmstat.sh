@@ -237,6 +237,8 @@ check '--max-rss, some of them' 64 'sleep' '^ksmstat: 1 process is larger' -- "$
 check '--max-rss that all are below' 0 'sleep' '' -- "$stat" -p "$child" --max-rss 1TiB
 if grep -qs 'ksm_mergeable: no' "/proc/$child/ksm_stat"; then
 	columns=pid,code_p,code_s,data_p,data_s,total,rss,uss,anon,ksm,saved,saved_by,areas,opted,command
+	# Nobody but root knows from smaps alone that nothing at all is merged.
+	[ "$(id -u)" = 0 ] || columns=${columns/saved_by,/}
 	also="diff '$work/out' <('$stat' -r -b -o $columns,pss -p $child | sed 's/ [^ ]*\$//')" \
 		check 'the numbers are the same by smaps' 0 . '' -- "$stat" -r -b -o $columns -p "$child"
 	also="diff '$work/out' <('$stat' -r -b -o $columns -p $child)" \
