@@ -133,7 +133,7 @@ deb:
 # Fresh systems of Debian 12 and 13, into which they are installed; what cannot be had is skipped, and says why.
 #: check-deb        those in fresh systems of Debian 12 and 13
 check-deb:
-	@B=$B tests/run tests/deb/packages.sh
+	@B=$B TEST_TIMEOUT_S=3600 tests/run tests/deb/packages.sh
 help:
 	@sed -n 's/^#: //p' Makefile tests/*/rules.mk
 	@echo "Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
