@@ -10,8 +10,8 @@ show()
 	awk -F '\t' -v group="$group_shown" '
 	function number(x) { return sprintf($4 == "ratio" ? "%.3f" : $4 == "ns" || $4 == "%" ? "%.1f" : $4 == "s" ? "%.2f" : "%d", x) }
 	{
-		if ($1 != group) printf "\n%-62s %-5s %9s %19s %19s %4s\n", group = $1, "", "median", "95 % interval", "quartiles", "n"
-		printf "  %-60s %-5s %9s %9s %9s %9s %9s %4d  %s %s\n", $2, $3 == $4 ? "" : $3, number($5), number($6), number($7),
+		if ($1 != group) printf "\n%-62s %-8s %9s %19s %19s %4s\n", group = $1, "", "median", "95 % interval", "quartiles", "n"
+		printf "  %-60s %-8s %9s %9s %9s %9s %9s %4d  %s %s\n", $2, $3 == $4 ? "" : $3, number($5), number($6), number($7),
 			number($8), number($9), $10, $11 == "-" ? "" : $11, $12 == "info" ? "" : $12
 	}'
 }
