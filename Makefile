@@ -104,7 +104,7 @@ deps:
 # Kernels of Debian under qemu; a kernel that cannot be had is skipped, and says why.
 #: check-kernels    tests on other kernels, under qemu
 check-kernels: all $B/tests/job $B/tests/scene
-	@for k in 6.1 6.12 7.x; do for t in daemon opt_in; do echo "# Linux $$k, $$t"; \
+	@for k in 6.1 6.12 7.x; do for t in daemon opt_in doctor; do echo "# Linux $$k, $$t"; \
 		B=$B tests/vm/$$t.sh $$k || test $$? -eq 77 || exit 1; done; done
 #: fixtures         captured trees of other kernels, anew
 fixtures:

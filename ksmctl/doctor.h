@@ -33,8 +33,9 @@ struct finding {
 
 /* A sample of the registered pages. All -1 where none was taken, or by part where it is not known. */
 struct facts_sample {
-	int64_t looked, zeros;	   /* pages that were read, and of these filled with zeros */
-	int64_t users;		   /* users with merged pages */
+	int64_t looked, zeros;	/* pages that were read, and of these filled with zeros */
+	int64_t again, changed; /* read once more at the end, and of these now with other content */
+	int64_t users;		/* users with merged pages */
 	int64_t users_share_pages; /* page frames that are merged and mapped for two of them or more */
 	uid_t user_one, user_two; /* two that have one together */
 };
@@ -71,8 +72,8 @@ struct facts {
 };
 
 /*
- * Look at the machine for about half a second; with `all` also into pages of what is registered.
- * Changes nothing.
+ * Look at the machine for about half a second, and into some registered pages; with `all` also at
+ * what users have together. Changes nothing.
  */
 void facts_collect(struct facts *facts, const struct ctl *ctl, bool all);
 
@@ -86,12 +87,15 @@ void facts_groups_add(struct facts_groups *groups, struct facts *facts, const st
 
 /* Looks into the areas of a process that are registered; then counts what users have together. */
 struct facts_sampler;
-struct facts_sampler *facts_sampler_new(const struct root *root); /* NULL without memory */
+/* With `frames` also by page frames, for root. NULL without memory. */
+struct facts_sampler *facts_sampler_new(const struct root *root, bool frames);
 /* For each process: begin, its areas, and add where it registered some. */
 void facts_sampler_begin(struct facts_sampler *sampler);
 void facts_sampler_area(struct facts_sampler *sampler, const struct smaps_area *area);
 void facts_sampler_add(struct facts_sampler *sampler, const struct proc *proc);
-void facts_sampler_finish(struct facts_sampler *sampler, struct facts_sample *sample);
+/* Looks once more at the pages that were read, and ends. */
+void facts_sampler_finish(
+	struct facts_sampler *sampler, const struct root *root, struct facts_sample *sample);
 
 /*
  * What is wrong, most likely cause first. Fills up to `room` findings. Returns how many. A pure

@@ -129,24 +129,22 @@ static int64_t uptime_ms(const struct facts *facts)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void walk(struct facts *facts, const struct root *root, bool sample)
+static void walk(struct facts *facts, const struct root *root, struct facts_sampler *sampler)
 {
-	struct look look = { .facts = facts, .root = root, .uptime_ms = uptime_ms(facts) };
+	struct look look = {
+		.facts = facts, .root = root, .sampler = sampler, .uptime_ms = uptime_ms(facts)
+	};
 	struct proc_walk walk;
 	struct proc proc;
 	if (proc_walk_open(&walk, root)) {
 		facts->processes = facts->registered = -1;
 		return;
 	}
-	if (sample && !facts->captured)
-		look.sampler = facts_sampler_new(root);
 	while (proc_walk_next(&walk, &proc) > 0) {
 		add_process(&look, &proc);
 		proc_close(&proc);
 	}
 	proc_walk_close(&walk);
-	if (look.sampler)
-		facts_sampler_finish(look.sampler, &facts->sample);
 }
 
 /* "0-1,4": how many. -1 where the kernel does not say. */
@@ -233,13 +231,29 @@ static void read_version(struct facts *facts, const struct root *root)
 	close(fd);
 }
 
+/* The second look; the first began at start. */
+static void look_again(struct facts *facts, const struct ctl *ctl, struct ksm *ksm, int64_t start,
+	int64_t cpu_before)
+{
+	int64_t left = INTERVAL_MS - (now_ms() - start);
+	if (!facts->captured && left > 0)
+		nanosleep(&(struct timespec){ .tv_nsec = left * 1000000 }, NULL);
+	ksm_read(ksm, &facts->now);
+	read_vmstat(&ctl->root, &facts->vmstat);
+	facts->interval_ms = facts->captured ? 0 : now_ms() - start;
+	int64_t cpu_after = cpu_ns(&ctl->root);
+	if (cpu_before >= 0 && cpu_after >= 0 && !facts->captured)
+		facts->ksmd_cpu_ns = cpu_after - cpu_before;
+	ksm_close(ksm);
+}
+
 void facts_collect(struct facts *facts, const struct ctl *ctl, bool all)
 {
 	memset(facts, 0, sizeof(*facts));
 	facts->captured = ctl->root.foreign != 0;
 	facts->page_bytes = ctl_page_bytes();
 	facts->ksmd_cpu_ns = facts->youngest_ms = -1;
-	facts->sample = (struct facts_sample){ -1, -1, -1, -1, 0, 0 };
+	facts->sample = (struct facts_sample){ -1, -1, -1, -1, -1, -1, 0, 0 };
 	int fd = root_opendir(&ctl->root, "sys/kernel");
 	facts->sys_mounted = fd >= 0;
 	if (fd >= 0)
@@ -258,17 +272,10 @@ void facts_collect(struct facts *facts, const struct ctl *ctl, bool all)
 	}
 	int64_t cpu_before = cpu_ns(&ctl->root), start = now_ms();
 	read_vmstat(&ctl->root, &facts->vmstat_before);
-	walk(facts, &ctl->root, all);
-	if (facts->ksm_error)
-		return;
-	int64_t left = INTERVAL_MS - (now_ms() - start);
-	if (!facts->captured && left > 0)
-		nanosleep(&(struct timespec){ .tv_nsec = left * 1000000 }, NULL);
-	ksm_read(&ksm, &facts->now);
-	read_vmstat(&ctl->root, &facts->vmstat);
-	facts->interval_ms = facts->captured ? 0 : now_ms() - start;
-	int64_t cpu_after = cpu_ns(&ctl->root);
-	if (cpu_before >= 0 && cpu_after >= 0 && !facts->captured)
-		facts->ksmd_cpu_ns = cpu_after - cpu_before;
-	ksm_close(&ksm);
+	struct facts_sampler *sampler = facts->captured ? NULL : facts_sampler_new(&ctl->root, all);
+	walk(facts, &ctl->root, sampler);
+	if (!facts->ksm_error)
+		look_again(facts, ctl, &ksm, start, cpu_before);
+	if (sampler)
+		facts_sampler_finish(sampler, &ctl->root, &facts->sample);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "ksmctl/doctor.h"
 #include "sysfs/frames.h"
@@ -20,12 +21,19 @@ enum {
 	TOGETHER_MAX = 1 << 16, /* frames of more than one user that are looked up */
 	USERS_MAX = 64,
 	EXTENTS_MAX = 1024, /* areas of one process */
+	KEPT_MAX = 4096,    /* pages that are read twice */
 	PAGE_MAX = 64 << 10,
 };
 
 struct owned {
 	uint64_t frame;
 	uid_t user;
+};
+
+/* A page that was read, and what was in it. */
+struct kept {
+	pid_t pid;
+	uint64_t address, hash;
 };
 
 struct extent {
@@ -41,23 +49,28 @@ struct facts_sampler {
 	size_t user_count;
 	int64_t page_bytes;
 	int64_t looked, zeros;
+	struct kept kept[KEPT_MAX];
+	size_t kept_count;
 	/* of the process at hand */
 	struct extent extents[EXTENTS_MAX];
 	size_t extent_count;
 	int mem, pagemap;
+	pid_t pid;
 	uid_t user;
 	uint64_t pages; /* registered and seen so far */
 	uint64_t every;
 	bool merged;
 };
 
-struct facts_sampler *facts_sampler_new(const struct root *root)
+struct facts_sampler *facts_sampler_new(const struct root *root, bool frames)
 {
 	struct facts_sampler *sampler = calloc(1, sizeof(*sampler));
 	if (!sampler)
 		return NULL;
 	sampler->page_bytes = ctl_page_bytes();
-	sampler->has_frames = !frames_open(&sampler->frames, root);
+	sampler->mem = sampler->pagemap = -1;
+	sampler->frames.flags_fd = sampler->frames.count_fd = -1;
+	sampler->has_frames = frames && !frames_open(&sampler->frames, root);
 	return sampler;
 }
 
@@ -87,6 +100,9 @@ static void read_page(struct facts_sampler *s, uint64_t address)
 	if (size > sizeof(page) || pread(s->mem, page, size, (off_t)address) != (ssize_t)size)
 		return;
 	s->looked++;
+	if (s->kept_count < KEPT_MAX)
+		s->kept[s->kept_count++] =
+			(struct kept){ s->pid, address, XXH3_64bits(page, size) };
 	s->zeros += !page[0] && !memcmp(page, page + 1, size - 1);
 }
 
@@ -129,6 +145,27 @@ static void add_user(struct facts_sampler *s)
 		s->users[s->user_count++] = s->user;
 }
 
+static void open_files(struct facts_sampler *s, const struct proc *proc)
+{
+	s->mem = openat(proc->fd, "mem", O_RDONLY | O_CLOEXEC);
+	s->pagemap = openat(proc->fd, "pagemap", O_RDONLY | O_CLOEXEC);
+}
+
+/* Closes the files of the process at hand, and opens those of another; -1 both where it went, or is 0. */
+static void turn_to(struct facts_sampler *s, const struct root *root, pid_t pid)
+{
+	struct proc proc;
+	if (s->mem >= 0)
+		close(s->mem);
+	if (s->pagemap >= 0)
+		close(s->pagemap);
+	s->mem = s->pagemap = -1;
+	if (!pid || proc_open(&proc, root, pid))
+		return;
+	open_files(s, &proc);
+	proc_close(&proc);
+}
+
 void facts_sampler_begin(struct facts_sampler *s)
 {
 	s->extent_count = 0;
@@ -140,20 +177,17 @@ void facts_sampler_add(struct facts_sampler *s, const struct proc *proc)
 	struct proc_ksm ksm;
 	if (!s->pages || proc_read_uid(proc, &s->user))
 		return;
+	s->pid = proc->pid;
 	s->merged = !proc_read_ksm_stat(proc, &ksm) && ksm.present & PROC_KSM_MERGING &&
 		    ksm.merging_pages > 0;
 	if (s->merged)
 		add_user(s);
-	s->mem = openat(proc->fd, "mem", O_RDONLY | O_CLOEXEC);
-	s->pagemap = openat(proc->fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	open_files(s, proc);
 	s->every = s->pages / READ_OF_ONE + 1;
 	s->pages = 0;
 	for (size_t i = 0; s->mem >= 0 && s->pagemap >= 0 && i < s->extent_count; i++)
 		look_into(s, &s->extents[i]);
-	if (s->mem >= 0)
-		close(s->mem);
-	if (s->pagemap >= 0)
-		close(s->pagemap);
+	turn_to(s, NULL, 0);
 }
 
 static int by_frame(const void *a, const void *b)
@@ -184,8 +218,33 @@ static void count_together(struct facts_sampler *s, struct facts_sample *sample)
 	}
 }
 
-void facts_sampler_finish(struct facts_sampler *s, struct facts_sample *sample)
+/* What lies in the pages by now. One that is not resident any more is left where it is. */
+static void look_again(
+	struct facts_sampler *s, const struct root *root, struct facts_sample *sample)
 {
+	static char page[PAGE_MAX];
+	size_t size = (size_t)s->page_bytes;
+	uint64_t entry;
+	pid_t pid = 0;
+	sample->again = sample->changed = 0;
+	for (size_t i = 0; i < s->kept_count; i++) {
+		const struct kept *kept = &s->kept[i];
+		if (kept->pid != pid)
+			turn_to(s, root, pid = kept->pid);
+		if (pread(s->pagemap, &entry, 8, (off_t)(kept->address / size * 8)) != 8 ||
+			!(entry & PAGEMAP_PRESENT) ||
+			pread(s->mem, page, size, (off_t)kept->address) != (ssize_t)size)
+			continue;
+		sample->again++;
+		sample->changed += XXH3_64bits(page, size) != kept->hash;
+	}
+	turn_to(s, root, 0);
+}
+
+void facts_sampler_finish(
+	struct facts_sampler *s, const struct root *root, struct facts_sample *sample)
+{
+	look_again(s, root, sample);
 	sample->looked = s->looked;
 	sample->zeros = s->zeros;
 	sample->users = (int64_t)s->user_count;

@@ -7,10 +7,26 @@
 #include "ksmctl/findings.h"
 
 enum {
-	SWAPPED_IN = 8,	   /* copies while we look: one may be anything */
-	ZEROS_LOOKED = 64, /* a sample of fewer pages says nothing */
+	SWAPPED_IN = 8,	     /* copies while we look: one may be anything */
+	CHANGES_LOOKED = 16, /* a sample of fewer pages says nothing */
+	ZEROS_LOOKED = 64,   /* a sample of fewer pages says nothing */
 	ZEROS_KIB = 16 << 10,
 };
+
+/*
+ * pages_volatile counts pages that changed since the last pass, and those that smart_scan passes
+ * over: then only the sample tells, by what changed while we looked.
+ */
+static bool counts_skipped(const struct facts *f)
+{
+	return findings_value(f, KSM_SMART_SCAN, 0) == 1 &&
+	       findings_value(f, KSM_PAGES_SKIPPED, 0) > 0;
+}
+
+static bool sample_changes(const struct facts *f)
+{
+	return f->sample.again >= CHANGES_LOOKED && f->sample.changed * 4 >= f->sample.again;
+}
 
 static bool changing(const struct facts *f, struct finding *out)
 {
@@ -18,11 +34,18 @@ static bool changing(const struct facts *f, struct finding *out)
 	int64_t seen = changing_pages + findings_value(f, KSM_PAGES_UNSHARED, 0) +
 		       findings_value(f, KSM_PAGES_SHARING, 0) +
 		       findings_value(f, KSM_PAGES_SHARED, 0);
+	bool skipped = counts_skipped(f);
 	if (!f->registered || findings_value(f, KSM_FULL_SCANS, 0) < FINDINGS_PASSES ||
-		changing_pages < 1024 || changing_pages * 2 < seen)
+		changing_pages < 1024 || changing_pages * 2 < seen ||
+		(skipped && !sample_changes(f)))
 		return false;
 	TITLE("most registered pages change between two passes");
-	SEEN("pages_volatile is %" PRId64 " of %" PRId64 " pages", changing_pages, seen);
+	if (skipped)
+		SEEN("%" PRId64 " of %" PRId64 " pages of a sample changed within %" PRId64
+		     " ms; pages_volatile is %" PRId64 " of %" PRId64,
+			f->sample.changed, f->sample.again, f->interval_ms, changing_pages, seen);
+	else
+		SEEN("pages_volatile is %" PRId64 " of %" PRId64 " pages", changing_pages, seen);
 	out->meaning = "A page must stay as it is for a whole pass before it merges.";
 	REMEDY("register the memory that is written once; or faster passes: ksmctl start 2000 20");
 	return true;
@@ -31,12 +54,16 @@ static bool changing(const struct facts *f, struct finding *out)
 static bool nothing_equal(const struct facts *f, struct finding *out)
 {
 	int64_t unique = findings_value(f, KSM_PAGES_UNSHARED, 0);
+	int64_t changed = findings_value(f, KSM_PAGES_VOLATILE, 0);
+	if (counts_skipped(f)) {
+		unique += changed;
+		changed = sample_changes(f) || f->sample.again < CHANGES_LOOKED ? unique + 1 : 0;
+	}
 	if (findings_value(f, KSM_FULL_SCANS, 0) < FINDINGS_PASSES ||
-		findings_saved_pages(f) != 0 || unique < 256 ||
-		findings_value(f, KSM_PAGES_VOLATILE, 0) > unique)
+		findings_saved_pages(f) != 0 || unique < 256 || changed > unique)
 		return false;
 	TITLE("nothing in the registered memory is equal");
-	SEEN("after %" PRId64 " passes pages_sharing is 0 and pages_unshared %" PRId64,
+	SEEN("after %" PRId64 " passes pages_sharing is 0; %" PRId64 " pages are alone",
 		findings_value(f, KSM_FULL_SCANS, 0), unique);
 	out->meaning = "Every page was compared with all others; whole pages of 4 KiB must be "
 		       "equal to the byte.";
@@ -158,13 +185,13 @@ static bool zeros_apart(const struct facts *f, struct finding *out)
 /* Most likely cause first. */
 const struct findings_rule findings_memory[] = {
 	{ "pages-change", FINDING_LIMITS, changing },
+	{ "nodes-apart", FINDING_LIMITS, nodes_apart },
 	{ "nothing-equal", FINDING_STOPS, nothing_equal },
 	{ "swap-breaks", FINDING_LIMITS, swap_breaks },
 	{ "swapped-out", FINDING_LIMITS, swapped },
 	{ "huge-pages", FINDING_LIMITS, huge_pages },
 	{ "profit-negative", FINDING_LIMITS, profit_negative },
 	{ "sharing-limited", FINDING_LIMITS, sharing_limited },
-	{ "nodes-apart", FINDING_LIMITS, nodes_apart },
 	{ "zeros-apart", FINDING_ADVICE, zeros_apart },
 	{ NULL, FINDING_STOPS, NULL },
 };

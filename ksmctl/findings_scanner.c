@@ -101,7 +101,7 @@ static bool asleep(const struct facts *f, struct finding *out)
 	int64_t sleep = findings_value(f, KSM_SLEEP_MILLISECS, INT64_MAX);
 	if (!findings_scanning(f) || f->registered <= 0 ||
 		!findings_value(f, KSM_PAGES_TO_SCAN, 0) || sleep * 2 > f->interval_ms ||
-		findings_gained(f, KSM_PAGES_SCANNED) != 0 ||
+		findings_gained(f, KSM_PAGES_SCANNED) > 0 ||
 		findings_gained(f, KSM_FULL_SCANS) > 0 || f->ksmd_cpu_ns != 0)
 		return false;
 	TITLE("ksmd sleeps although it is switched on");

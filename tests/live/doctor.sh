@@ -101,6 +101,26 @@ fast
 start change; start change
 passes 6
 first pages-change 1 'all pages change'
+# With smart_scan the kernel counts pages that it passes over among those that change.
+if has smart_scan; then
+	afresh
+	fast
+	echo 1 >$ksm/smart_scan
+	start change; start change
+	passes 12
+	first pages-change 1 'all pages change, smart_scan'
+	afresh
+	fast
+	echo 1 >$ksm/smart_scan
+	start unique; start unique
+	passes 12
+	first nothing-equal 1 'nothing is equal, smart_scan'
+	start equal 8; start equal 8
+	passes 4
+	first none 0 'most is alone and passed over'
+else
+	skip 'pages that are passed over' 'this kernel has no smart_scan'
+fi
 afresh
 fast
 start loss 128; start loss 128
@@ -146,17 +166,28 @@ if get_swap; then
 	passes 4
 	first swapped-out 1 'registered memory in swap'
 	let_go
-	start equal; start swap; start swap
-	passes 8
-	first swap-breaks 1 'swap undoes merging'
+	start equal; start equal
+	if get_group 400; then
+		for _ in 1 2; do
+			hold sh -c 'echo $$ >"$1/cgroup.procs" && exec "$2" reads 64' sh "$group" "$B/tests/scene"
+		done
+		passes 8
+		silent swap-breaks 'a group with room to read in'
+		limit 30
+		sleep 1
+		first swap-breaks 1 'a group that reads more than it may have'
+	else
+		skip 'a group that reads more than it may have' 'memory is in no control group here'
+	fi
 	let_go
 	start equal; start equal
+	drop_group
 	passes 4
 	first none 0 'swap, and nothing in it'
 	drop_swap
 else
 	skip 'registered memory in swap' 'no compressed swap can be had'
-	skip 'swap undoes merging' 'no compressed swap can be had'
+	skip 'a group that reads more than it may have' 'no compressed swap can be had'
 fi
 
 afresh

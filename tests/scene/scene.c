@@ -283,6 +283,22 @@ static void swapped(void)
 	madvise(p, bytes, MADV_PAGEOUT);
 }
 
+/* A page of every MiB is in a pipe, for which it stays where it is. */
+static void piped(void)
+{
+	char *p = map_with(MAP_PRIVATE, bytes);
+	int ends[2];
+
+	fill(p, bytes, 1);
+	for (size_t at = 0; at < bytes; at += 1 << 20) {
+		struct iovec part = { p + at, page };
+		if (pipe(ends) || vmsplice(ends[1], &part, 1, 0) < 0) {
+			perror("scene: vmsplice");
+			exit(1);
+		}
+	}
+}
+
 static void opted_out_child(void)
 {
 	prctl(67, 1UL, 0UL, 0UL, 0UL); /* PR_SET_MEMORY_MERGE */
@@ -323,6 +339,7 @@ static const struct {
 	{ "secret", secret },
 	{ "device", device },
 	{ "pinned", pinned },
+	{ "piped", piped },
 };
 
 /* Writes all of it again and again, until standard input ends. */
@@ -344,8 +361,8 @@ static int change(void)
 	return 0;
 }
 
-/* Swaps all of it out and in, again and again, in a child. */
-static int swap(void)
+/* Reads all of it again and again, in a child: where that is more than it may have, it comes from swap. */
+static int reads(void)
 {
 	char *p = registered(bytes);
 
@@ -355,7 +372,6 @@ static int swap(void)
 		return 0;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
-		madvise(p, bytes, MADV_PAGEOUT);
 		for (size_t at = 0; at < bytes; at += page)
 			*(volatile char *)(p + at);
 		usleep(20000);
@@ -379,8 +395,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(name, "change"))
 		known = change() == 0;
-	if (!strcmp(name, "swap"))
-		known = swap() == 0;
+	if (!strcmp(name, "reads"))
+		known = reads() == 0;
 	if (!known) {
 		fprintf(stderr, "usage: scene SCENE [MIB]\n");
 		return 2;

@@ -24,7 +24,7 @@ static struct facts healthy(void)
 		.version = "Linux version 6.18.2 (builder@host) (gcc 14) #1 SMP",
 		.group = "/system.slice/jobs.service",
 		.in_group = { .anon_kib = 500 << 10, .swap_kib = 0, .limit_kib = 1 << 20 },
-		.sample = { .looked = 64, .zeros = 1, .users = 1 },
+		.sample = { .looked = 64, .zeros = 1, .again = 64, .users = 1 },
 	};
 	int64_t *v = f.now.value;
 
@@ -93,6 +93,11 @@ SITUATION(asleep)
 	f->before = f->now;
 	f->ksmd_cpu_ns = 0;
 }
+SITUATION(asleep_on_old_kernel)
+{
+	f->now.error[KSM_PAGES_SCANNED] = f->before.error[KSM_PAGES_SCANNED] = -ENOENT;
+	f->ksmd_cpu_ns = 0;
+}
 SITUATION(sleeps_long)
 {
 	V(SLEEP_MILLISECS) = 3600 * 1000;
@@ -118,6 +123,23 @@ SITUATION(early)
 SITUATION(changing)
 {
 	V(PAGES_VOLATILE) = 200000;
+}
+/* With smart_scan pages_volatile holds those that were passed over: the sample tells. */
+SITUATION(changing_smart)
+{
+	changing(f);
+	V(PAGES_SKIPPED) = 1000000;
+	f->sample.changed = 40;
+}
+SITUATION(unequal_smart)
+{
+	V(PAGES_SHARING) = 0, V(PAGES_SHARED) = 0;
+	V(PAGES_VOLATILE) = 200000, V(PAGES_UNSHARED) = 10, V(PAGES_SKIPPED) = 1000000;
+}
+SITUATION(passed_over)
+{
+	changing(f);
+	V(PAGES_SKIPPED) = 1000000;
 }
 SITUATION(unequal)
 {
@@ -146,6 +168,12 @@ SITUATION(limited)
 SITUATION(nodes)
 {
 	f->nodes = 2, V(MERGE_ACROSS_NODES) = 0;
+}
+/* Each of two equal processes on a node of its own. */
+SITUATION(all_apart)
+{
+	nodes(f);
+	unequal(f);
 }
 SITUATION(read_only)
 {
@@ -310,7 +338,7 @@ SITUATION(users_apart)
 }
 SITUATION(not_sampled)
 {
-	f->sample = (struct facts_sample){ -1, -1, -1, -1, 0, 0 };
+	f->sample = (struct facts_sample){ -1, -1, -1, -1, -1, -1, 0, 0 };
 }
 SITUATION(well)
 {
@@ -403,11 +431,14 @@ static const struct {
 	{ nobody, "nothing-registered", FINDING_STOPS },
 	{ no_pages, "no-pages-to-scan", FINDING_STOPS },
 	{ asleep, "ksmd-asleep", FINDING_STOPS },
+	{ asleep_on_old_kernel, "ksmd-asleep", FINDING_STOPS },
 	{ sleeps_long, "sleeps-long", FINDING_LIMITS },
 	{ advisor, "advisor-stuck", FINDING_LIMITS },
 	{ slow, "slow-pass", FINDING_LIMITS },
 	{ early, "too-early", FINDING_LIMITS },
 	{ changing, "pages-change", FINDING_LIMITS },
+	{ changing_smart, "pages-change", FINDING_LIMITS },
+	{ unequal_smart, "nothing-equal", FINDING_STOPS },
 	{ unequal, "nothing-equal", FINDING_STOPS },
 	{ other, "another-controller", FINDING_LIMITS },
 	{ swapped, "swapped-out", FINDING_LIMITS },
@@ -415,6 +446,7 @@ static const struct {
 	{ loss, "profit-negative", FINDING_LIMITS },
 	{ limited, "sharing-limited", FINDING_LIMITS },
 	{ nodes, "nodes-apart", FINDING_LIMITS },
+	{ all_apart, "nodes-apart", FINDING_LIMITS },
 	{ read_only, "read-only", FINDING_RISK },
 	{ late_twin, "smart-scan", FINDING_LIMITS },
 	{ swap_storm, "swap-breaks", FINDING_LIMITS },
@@ -432,6 +464,7 @@ static const struct {
 	{ faulty_debian, "kernel-flags", FINDING_ADVICE },
 	{ faulty_or_not, "kernel-flags", FINDING_ADVICE },
 	{ well, NULL, 0 },
+	{ passed_over, NULL, 0 },
 	{ mended, NULL, 0 },
 	{ mended_debian, NULL, 0 },
 	{ older_than_fault, NULL, 0 },
