@@ -88,7 +88,7 @@ static const struct {
 	{ OPT_PROM, "prom", NULL, "metrics for Prometheus; any number of --by for groups" },
 	{ OPT_PER_PROCESS, "per-process", NULL, "--prom: of each process too, by PID" },
 	{ OPT_OUTPUT_FILE, "output-file", "FILE", "--prom: replace FILE, as a whole" },
-	{ OPT_WATCH, "watch", NULL, "on the whole terminal, again after DELAY (2); ? for keys" },
+	{ OPT_WATCH, "watch", NULL, "full screen, again after DELAY (2) seconds; ? for keys" },
 	{ OPT_ROOT, "root", "DIR", "read /proc below DIR" },
 	{ 'h', "help", NULL, "this help" },
 	{ 'V', "version", NULL, "the version" },
