@@ -57,7 +57,7 @@ struct options {
 	const char *output_file; /* NULL for standard output */
 
 	/* of DELAY and COUNT */
-	uint64_t delay_ns;	/* DELAY and COUNT: a line after each, so many; 0: without end */
+	uint64_t delay_ns; /* DELAY and COUNT: a line after each, so many; 0: without end */
 	uint64_t lines;
 	struct interval_choice interval; /* their columns */
 };
