@@ -85,10 +85,11 @@ echo old >"$work/old"
 ln -sf old "$work/link"
 also='[ "$(<"$work/old")" = old ] && [ ! -L "$work/link" ] || ls -l "$work"' \
 	check 'a link is replaced and not followed' 0 '' '' -- "$stat" --prom --root "$root" --output-file "$work/link"
-mkdir "$work/bare"
+# Of all that is no regular file a pipe is tried, and not a device, which a fault would take from the whole system.
+mkdir "$work/bare" && mkfifo "$work/pipe"
 before=$(ls -A "$work")
 check 'a folder is none' 1 '' "^ksmstat: cannot write $work/root: it is no regular file\$" -- "$stat" --prom --root "$root" --output-file "$root"
-check 'nor is a device' 1 '' 'it is no regular file' -- "$stat" --prom --root "$root" --output-file /dev/null
+check 'nor is a pipe' 1 '' 'it is no regular file' -- "$stat" --prom --root "$root" --output-file "$work/pipe"
 check 'a folder that is not there' 1 '' 'cannot write .*: No such file' -- "$stat" --prom --root "$root" --output-file "$work/none/x"
 also='[ "$(<"$work/old")" = old ] || cat "$work/old"' check 'no KSM: the file stays' 1 '' '^ksmstat: this kernel has no KSM$' -- \
 	"$stat" --prom --root "$work/bare" --output-file "$work/old"

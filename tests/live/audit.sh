@@ -81,15 +81,15 @@ scene=$work/bin/scene
 own=$((128 * page)) # what is not zero in the scene of zeros
 
 # --- nothing crosses
-start plain root "$scene" zero 4
+start plain root "$scene" zero 4 $$
 merge
 audit 0 'merged with itself alone'
 is 0 '.shared' 'nothing is shared'
 is $(($(jq '.audit.alone' "$work/json"))) '.merged' 'all of it is its own'
 within $page $((4 * mib)) "$(jq '.audit.alone' "$work/json")" 'and is there'
 is 0 '.pairs | length' 'no pair'
-start plain root "$scene" equal 8
-start plain root "$scene" equal 8
+start plain root "$scene" equal 8 $$
+start plain root "$scene" equal 8 $$
 merge
 audit 0 'one user in one group'
 is $((8 * mib)) '.shared' '8 MiB are shared'
@@ -99,7 +99,7 @@ is 1 '[.pairs[] | select(.a == .b and .crosses == [] and .shared == '$((8 * mib)
 is 3 '.groups[.pairs[0].a].pids | length' 'of three processes'
 
 # --- control groups
-start other root "$scene" equal 8
+start other root "$scene" equal 8 $$
 merge
 audit 3 'across control groups'
 is $((8 * mib)) '.crosses.cgroup' 'all of it crosses control groups'
@@ -112,7 +112,7 @@ is 2 '[.pairs[] | select(.shared == '$((8 * mib))')] | length' 'across, and with
 audit 0 'by container nothing crosses' --by container
 
 # --- users
-start plain 65534 "$scene" equal 4
+start plain 65534 "$scene" equal 4 $$
 lone=${pids[-1]}
 merge
 audit 3 'across users' --by user
@@ -129,7 +129,7 @@ within 1 1 "$(grep -c "^Crosses users: $((4 * mib))\$" "$work/out")" 'the summar
 within 1 1 "$(grep -cE "^ *$((4 * mib)) +user,cgroup +.*scene.*root" "$work/out")" 'and so has the table'
 
 # --- containers, and a hostile name
-start "docker/$id" root "$odd" equal 2
+start "docker/$id" root "$odd" equal 2 $$
 merge
 audit 3 'across a container' --by container
 is $((2 * mib)) '.crosses.container' '2 MiB cross containers'
@@ -140,7 +140,7 @@ is 1 '[.groups[] | select(.name | startswith("a\"\\x1b[1m\\x5c\\x0a{é\\xff"))] 
 within 0 0 "$(grep -c $'\e' "$work/out")" 'and no escape sequence is shown'
 
 # --- what is not seen
-if hold unshare --fork --pid --mount-proc "$scene" equal 1 2>/dev/null; then
+if hold unshare --fork --pid --mount-proc "$scene" equal 1 $$ 2>/dev/null; then
 	merge
 	inner=$(pgrep -P "${pids[-1]}")
 	nsenter -t "$inner" -p -m "$B/ksmstat" --audit -J >"$work/json" 2>"$work/err"
@@ -156,8 +156,8 @@ fi
 if has use_zero_pages; then
 	let_go
 	echo 1 >$ksm/use_zero_pages
-	start plain root "$scene" zero 4
-	start plain 65534 "$scene" zero 4
+	start plain root "$scene" zero 4 $$
+	start plain 65534 "$scene" zero 4 $$
 	merge
 	audit 3 'zeros of two users' --by user
 	is $own '.crosses.user' 'what is not zero crosses'

@@ -1,7 +1,8 @@
 /* A process in a situation that ksmctl doctor must recognise: how its memory is registered and what is in it. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: scene SCENE [MIB]
+ * usage: scene SCENE [MIB [SEED]]
+ * Scenes with another seed have other contents (1): what merges with what is then up to one test alone.
  * Prints "ready PID" (of the process in question) and stays until its standard input ends.
  */
 #include <errno.h>
@@ -34,10 +35,11 @@
 
 static size_t page, bytes;
 static pid_t subject; /* whose PID is printed */
+static uint64_t seed;
 
-static void fill(char *to, size_t size, uint64_t seed)
+static void fill(char *to, size_t size, uint64_t from)
 {
-	uint64_t x = seed * 0x9e3779b97f4a7c15 | 1;
+	uint64_t x = from * 0x9e3779b97f4a7c15 | 1;
 
 	for (size_t i = 0; i + 8 <= size; i += 8) {
 		x ^= x << 13;
@@ -69,7 +71,7 @@ static char *registered(size_t size)
 
 static void equal(void)
 {
-	fill(registered(bytes), bytes, 1);
+	fill(registered(bytes), bytes, seed);
 }
 
 static void unique(void)
@@ -80,24 +82,24 @@ static void unique(void)
 /* Some is equal, so that merging saves something, and it costs more than that. */
 static void loss(void)
 {
-	fill(registered(64 * page), 64 * page, 1);
+	fill(registered(64 * page), 64 * page, seed);
 	unique();
 }
 
 static void zero(void)
 {
 	memset(registered(bytes), 0, bytes);
-	fill(registered(128 * page), 128 * page, 1);
+	fill(registered(128 * page), 128 * page, seed);
 }
 
 static void plain(void)
 {
-	fill(map_with(MAP_PRIVATE, bytes), bytes, 1);
+	fill(map_with(MAP_PRIVATE, bytes), bytes, seed);
 }
 
 static void part(void)
 {
-	fill(registered(bytes / 4), bytes / 4, 1);
+	fill(registered(bytes / 4), bytes / 4, seed);
 	plain();
 }
 
@@ -106,7 +108,7 @@ static void shared(void)
 	char *p = map_with(MAP_SHARED, bytes);
 
 	ksmreg_register(p, bytes);
-	fill(p, bytes, 1);
+	fill(p, bytes, seed);
 }
 
 static void hugetlb(void)
@@ -114,7 +116,7 @@ static void hugetlb(void)
 	char *p = map_with(MAP_PRIVATE | MAP_HUGETLB, bytes);
 
 	ksmreg_register(p, bytes);
-	fill(p, bytes, 1);
+	fill(p, bytes, seed);
 }
 
 static void huge(void)
@@ -126,7 +128,7 @@ static void huge(void)
 	madvise(p, bytes, MADV_HUGEPAGE);
 	ksmreg_register(p, bytes);
 	fill(p, bytes, (uint64_t)getpid());
-	fill(registered(bytes / 2), bytes / 2, 1);
+	fill(registered(bytes / 2), bytes / 2, seed);
 }
 
 /* Equal but for some words at the front of each page. */
@@ -134,7 +136,7 @@ static void with_words(bool addresses)
 {
 	char *p = registered(bytes);
 
-	fill(p, bytes, 1);
+	fill(p, bytes, seed);
 	for (size_t at = 0; at < bytes; at += page) {
 		for (size_t word = 0; word < 3; word++) {
 			uint64_t value = addresses ? (uintptr_t)p + at + word * 64
@@ -159,7 +161,7 @@ static void shifted(void)
 {
 	char *p = registered(bytes);
 
-	fill(p + 64 * (1 + getpid() % 60), bytes - page, 1);
+	fill(p + 64 * (1 + getpid() % 60), bytes - page, seed);
 }
 
 /* Its own pages are equal to each other, a quarter of them; the rest is unlike anything. */
@@ -386,6 +388,7 @@ int main(int argc, char **argv)
 
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	bytes = (argc > 2 ? strtoul(argv[2], NULL, 10) : 16) << 20;
+	seed = argc > 3 ? strtoul(argv[3], NULL, 10) : 1;
 	subject = getpid();
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
 		if (!strcmp(scenes[i].name, name)) {
@@ -398,7 +401,7 @@ int main(int argc, char **argv)
 	if (!strcmp(name, "reads"))
 		known = reads() == 0;
 	if (!known) {
-		fprintf(stderr, "usage: scene SCENE [MIB]\n");
+		fprintf(stderr, "usage: scene SCENE [MIB [SEED]]\n");
 		return 2;
 	}
 	if (subject != getpid())
