@@ -38,26 +38,38 @@ for dir in usr/local etc run; do
 	mkdir -p "$work/up/$dir" "$work/wk/$dir" && chmod --reference="/$dir" "$work/up/$dir" &&
 		mount -t overlay -o "lowerdir=/$dir,upperdir=$work/up/$dir,workdir=$work/wk/$dir" overlay "/$dir" || exit 77
 done
+# strangers: programs beside those of the tour that have memory open to merging show in figures of the machine.
+strangers()
+{
+	local pid opted command
+	"$B/ksmstat" -n -r -o pid,opted,command 2>/dev/null | while read -r pid opted command; do
+		[[ $opted != prctl && $opted != madvise ]] || [ "$(ps -o sid= -p "$pid" | tr -d ' ')" = "$session" ] || echo "$command"
+	done
+}
+session=$(ps -o sid= -p $$ | tr -d ' ')
 set -E
 for ((block = 1; block <= blocks; block++)); do
 	[ "$(cat "$work/$block.label")" != systemd ] || continue
+	strangers >>"$work/strangers"
 	trap 'echo "exit code $?: $BASH_COMMAND" >>"$work/$block.failed"' ERR
 	. "$work/$block.sh" >"$work/$block.out" 2>&1
 	trap - ERR
+	strangers >>"$work/strangers"
+	cp "$work/strangers" "$work/$block.strangers"
 done
 EOF
 # others: memory that other programs have open to merging shows in figures of the machine.
-others() { "$B/ksmstat" -n -r -o opted,saved,pid,command 2>/dev/null | grep -E '^(prctl|madvise) '; }
+others() { "$B/ksmstat" -n -r -o opted,saved,pid,command 2>/dev/null | grep -aE '^(prctl|madvise) '; }
 B=$(realpath "${B:-build}")
 take
-for try in {1..60}; do
+for _ in {1..60}; do
 	[ -n "$(others)" ] || break
 	sleep 1
 done
 [ -z "$(others)" ] || skip_all "others have memory open to merging: $(others | head -n 3 | tr '\n' ';')"
 guard
 MAKEFLAGS='' B=$B HOME=$work/home timeout -k 5 300 unshare --mount --propagation private \
-	bash "$work/shell" "$work" "$blocks" </dev/null >"$work/log" 2>&1 8>&- 9>&-
+	setsid -w bash "$work/shell" "$work" "$blocks" </dev/null >"$work/log" 2>&1 8>&- 9>&-
 code=$?
 release
 [ $code -ne 77 ] || skip_all "no overlay can be mounted here: $(tail -n 1 "$work/log")"
@@ -119,6 +131,8 @@ for ((block = 1; block <= blocks; block++)); do
 	[ -n "$problem" ] || [ ! -e "$work/$block.text" ] || problem=$(differs "$work/$block.text" "$work/$block.out")
 	if [ -z "$problem" ]; then
 		echo "ok $n - $name"
+	elif [ -s "$work/$block.strangers" ]; then
+		echo "ok $n - $name # SKIP $(head -n 1 "$work/$block.strangers") opened memory to merging meanwhile, and shows"
 	else
 		bad=$((bad + 1))
 		echo "not ok $n - $name"
