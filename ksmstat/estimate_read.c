@@ -18,7 +18,6 @@
 #define THREADS_MAX 16
 #define NEIGHBOURS 512
 #define DRAW_MS 100
-#define KPAGEFLAGS_KSM (UINT64_C(1) << 21)
 
 /* A thread, and the pages that it is about to copy. */
 struct reader {
@@ -50,14 +49,12 @@ static bool is_zero(const char *page, size_t page_bytes)
 /* Merged pages are mapped more than once, or look like any other page and are worth as much. */
 static bool is_merged(const struct reading *reading, uint64_t entry, const struct plan_area *area)
 {
-	uint64_t flags, frame = entry & SOURCE_FRAME;
+	uint64_t frame = entry & SOURCE_FRAME;
 	if (entry & SOURCE_EXCLUSIVE || !area->maybe_merged)
 		return false;
-	if (!frame || reading->kpageflags_fd < 0)
+	if (!frame || reading->frames.flags_fd < 0)
 		return true; /* by the area alone */
-	return pread(reading->kpageflags_fd, &flags, sizeof(flags),
-		       (off_t)(frame * sizeof(flags))) == sizeof(flags) &&
-	       flags & KPAGEFLAGS_KSM;
+	return frames_is_merged(&reading->frames, frame) == 1;
 }
 
 static bool is_kernels_zero(const struct reader *reader, uint64_t entry, bool zero)
@@ -357,14 +354,13 @@ static int run(struct reading *reading, bool second, size_t work, struct read_co
 
 int read_first(struct reading *reading)
 {
-	reading->kpageflags_fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	frames_open(&reading->frames, reading->root);
 	reading->zero_frame = find_zero_frame(reading->page_bytes);
 	progress_begin(&reading->progress, "reading",
 		reading->plan->pages * (uint64_t)reading->page_bytes);
 	int err = run(reading, false, reading->plan->task_count, &reading->first);
-	reading->knows_merged = reading->kpageflags_fd >= 0 && reading->knows_frames;
-	if (reading->kpageflags_fd >= 0)
-		close(reading->kpageflags_fd);
+	reading->knows_merged = reading->frames.flags_fd >= 0 && reading->knows_frames;
+	frames_close(&reading->frames);
 	reading->first_partial = atomic_load(reading->stop) || reading->out_of_room;
 	return err;
 }

@@ -10,6 +10,7 @@
 #include "ksmstat/estimate_page.h"
 #include "ksmstat/estimate_plan.h"
 #include "ksmstat/progress.h"
+#include "sysfs/frames.h"
 #include "sysfs/root.h"
 
 /* What one reading took. */
@@ -38,8 +39,8 @@ struct reading {
 	struct read_cost first, second;
 
 	/* Of the threads. */
-	int kpageflags_fd;   /* -1 where it cannot be read */
-	uint64_t zero_frame; /* the kernel's page of zeros; 0 when not known */
+	struct frames frames; /* closed where they cannot be looked at */
+	uint64_t zero_frame;  /* the kernel's page of zeros; 0 when not known */
 	atomic_size_t next;
 	atomic_uint running;
 	atomic_uint_fast64_t done_bytes, copied_bytes, cpu_ns;

@@ -6,23 +6,64 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Documentation/admin-guide/mm/pagemap.rst */
 #define PAGEMAP_PRESENT (UINT64_C(1) << 63)
 #define PAGEMAP_FILE (UINT64_C(1) << 61)
 #define PAGEMAP_FRAME ((UINT64_C(1) << 55) - 1)
+#define KPAGEFLAGS_DIRTY (UINT64_C(1) << 4)
 #define KPAGEFLAGS_KSM (UINT64_C(1) << 21)
+/* Called MAPPEDTODISK, and on an anonymous page the mark that it belongs to one process alone. */
+#define KPAGEFLAGS_EXCLUSIVE (UINT64_C(1) << 34)
 
 enum {
 	AT_ONCE = 512, /* entries per read */
 	GAP = 32, /* frames between two that are wanted: reading on is cheaper than another read */
 };
 
+/* Are we told that a page is merged which we have made this moment? */
+static bool all_said_merged(const struct frames *frames, int proc)
+{
+	size_t len = (size_t)frames->page_bytes;
+	uint64_t entry = 0, flags = 0;
+	char *page = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = openat(proc, "self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (page != MAP_FAILED && fd >= 0) {
+		*(volatile char *)page = 1;
+		off_t at = (off_t)((uintptr_t)page / len * sizeof(entry));
+		if (pread(fd, &entry, sizeof(entry), at) == sizeof(entry) &&
+			entry & PAGEMAP_PRESENT && entry & PAGEMAP_FRAME) {
+			at = (off_t)((entry & PAGEMAP_FRAME) * sizeof(flags));
+			if (pread(frames->flags_fd, &flags, sizeof(flags), at) != sizeof(flags))
+				flags = 0;
+		}
+	}
+	if (page != MAP_FAILED)
+		munmap(page, len);
+	if (fd >= 0)
+		close(fd);
+	return flags & KPAGEFLAGS_KSM;
+}
+
+/*
+ * Where the flag of merging stands on every anonymous page, others tell: ksmd makes what it merges
+ * dirty, and nobody's own. A page that a fork shares is seldom dirty: when it came back from swap,
+ * or a device wrote into it.
+ */
+bool frames_flags_merged(const struct frames *frames, uint64_t flags)
+{
+	return flags & KPAGEFLAGS_KSM &&
+	       (!frames->all_said_merged ||
+		       (flags & (KPAGEFLAGS_DIRTY | KPAGEFLAGS_EXCLUSIVE)) == KPAGEFLAGS_DIRTY);
+}
+
 int frames_open(struct frames *frames, const struct root *root)
 {
 	int proc = root_opendir(root, "proc"), err = 0;
 	frames->flags_fd = frames->count_fd = -1;
+	frames->all_said_merged = false;
 	frames->page_bytes = sysconf(_SC_PAGESIZE);
 	if (proc < 0)
 		return proc;
@@ -31,6 +72,8 @@ int frames_open(struct frames *frames, const struct root *root)
 		frames->count_fd = openat(proc, "kpagecount", O_RDONLY | O_CLOEXEC);
 	if (frames->count_fd < 0)
 		err = -errno;
+	else
+		frames->all_said_merged = all_said_merged(frames, proc);
 	close(proc);
 	if (err)
 		frames_close(frames);
@@ -124,7 +167,7 @@ int frames_is_merged(const struct frames *frames, uint64_t frame)
 {
 	uint64_t flags;
 	int err = read_entries(frames->flags_fd, frame, 1, &flags);
-	return err ? err : (flags & KPAGEFLAGS_KSM) != 0;
+	return err ? err : frames_flags_merged(frames, flags);
 }
 
 /* One frame that this process maps `here` times. Parts of a byte are kept in `rest`, in 2^-32. */
@@ -167,7 +210,7 @@ int frames_look_up(const struct frames *frames, struct frames_list *list, struct
 			while (i + here < end && list->frames[i + here] == frame)
 				here++;
 			i += here;
-			if (!(flags[frame - first] & KPAGEFLAGS_KSM))
+			if (!frames_flags_merged(frames, flags[frame - first]))
 				continue;
 			add_frame(sum, here, counts[frame - first], frames->page_bytes, &rest);
 			while (here--)

@@ -3,6 +3,7 @@
 #ifndef SYSFS_FRAMES_H
 #define SYSFS_FRAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +14,12 @@
 struct frames {
 	int flags_fd, count_fd; /* -1 when closed */
 	int64_t page_bytes;
+	/* This kernel says of every anonymous page that it is merged: seen on Linux 6.12. */
+	bool all_said_merged;
 };
+
+/* Is a page with these flags of /proc/kpageflags a merged one? */
+bool frames_flags_merged(const struct frames *frames, uint64_t flags);
 
 /* Returns 0, -ENOENT (no CONFIG_PROC_PAGE_MONITOR) or -EACCES (only root may). */
 int frames_open(struct frames *frames, const struct root *root);

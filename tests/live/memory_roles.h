@@ -243,6 +243,7 @@ static inline void role_mergeable(void)
 		size_t word = i < 2 * MIB ? i : i % page; /* half of it is equal within, too */
 		memcpy(p + i, &word, 8);
 	}
+	memset(role_private(MIB), 1, MIB); /* shared with the child, but not by merging */
 	/* a child has merged pages that were never merged in it */
 	if (fork() == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);

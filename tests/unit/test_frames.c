@@ -133,6 +133,28 @@ START_TEST(merged_ones_stay)
 }
 END_TEST
 
+START_TEST(kernel_that_says_it_of_all)
+{
+	const uint64_t dirty = 1 << 4, anonymous = 1 << 12, exclusive = UINT64_C(1) << 34;
+	const uint64_t frames[] = { 0, 1, 2, 3 };
+
+	memset(flags, 0, sizeof(flags));
+	flags[0] = KSM | anonymous | dirty;
+	flags[1] = KSM | anonymous;			/* of a fork */
+	flags[2] = KSM | anonymous | exclusive;		/* nobody else's */
+	flags[3] = KSM | anonymous | dirty | exclusive; /* that, back from swap */
+	counts[0] = counts[1] = 2;
+	counts[2] = counts[3] = 1;
+	make(FRAMES);
+	ck_assert_uint_eq(look_up(frames, 4).merged_pages, 4);
+	made.all_said_merged = true;
+	struct frames_sum sum = look_up(frames, 4);
+	made.all_said_merged = false;
+	ck_assert_uint_eq(sum.merged_pages, 1);
+	ck_assert_uint_eq(sum.saved_bytes, 2048);
+}
+END_TEST
+
 START_TEST(a_pagemap)
 {
 	const uint64_t present = UINT64_C(1) << 63, file = UINT64_C(1) << 61;
@@ -165,6 +187,7 @@ static Suite *suite(void)
 	tcase_add_test(t, merged_with_itself);
 	tcase_add_test(t, counts_that_changed);
 	tcase_add_test(t, merged_ones_stay);
+	tcase_add_test(t, kernel_that_says_it_of_all);
 	tcase_add_test(t, a_pagemap);
 	suite_add_tcase(s, t);
 	return s;
