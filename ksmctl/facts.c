@@ -108,7 +108,7 @@ static void add_process(struct look *look, const struct proc *proc)
 	if (look->sampler)
 		facts_sampler_begin(look->sampler);
 	int smaps_err = smaps_read(proc, visit, &sums);
-	if (smaps_err == -ESRCH) {
+	if (smaps_err == -ESRCH && !facts->captured) { /* in a captured tree it could not be read */
 		facts->processes--;
 		return;
 	}

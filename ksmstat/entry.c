@@ -86,9 +86,11 @@ static int read_memory(
 			return -ESRCH;
 		entry->stat = stat;
 	}
-	/* A zombie has no memory any more; whoever waits for it is another matter. */
-	return entry->smaps_error == -ESRCH || (!entry->smaps_error && !entry->sum.areas) ? -ESRCH
-											  : 0;
+	/*
+	 * A zombie has no memory any more; whoever waits for it is another matter. One that lives and has no
+	 * smaps could not be read: in a captured tree, where it is absent, or on a kernel without it.
+	 */
+	return !entry->smaps_error && !entry->sum.areas ? -ESRCH : 0;
 }
 
 /* Read one process. Returns 0, NOT_WANTED, TOO_LARGE, -ESRCH when it is gone or has no memory. */

@@ -56,6 +56,8 @@ enum {
 	OPT_PER_PROCESS,
 	OPT_OUTPUT_FILE,
 	OPT_WATCH,
+	OPT_CAPTURE,
+	OPT_ANONYMISE,
 };
 
 static const struct {
@@ -89,6 +91,8 @@ static const struct {
 	{ OPT_PER_PROCESS, "per-process", NULL, "--prom: of each process too, by PID" },
 	{ OPT_OUTPUT_FILE, "output-file", "FILE", "--prom: replace FILE, as a whole" },
 	{ OPT_WATCH, "watch", NULL, "full screen, again after DELAY (2) seconds; ? for keys" },
+	{ OPT_CAPTURE, "capture", "DIR", "copy what is read into DIR, for --root elsewhere" },
+	{ OPT_ANONYMISE, "anonymise", NULL, "--capture: replace names, users, paths, addresses" },
 	{ OPT_ROOT, "root", "DIR", "read /proc below DIR" },
 	{ 'h', "help", NULL, "this help" },
 	{ 'V', "version", NULL, "the version" },
@@ -384,6 +388,13 @@ static int parse_option(struct options *options, int c, char **argv)
 		options->mode = MODE_WATCH;
 		options->delay_ns = WATCH_DELAY_NS;
 		break;
+	case OPT_CAPTURE:
+		options->mode = MODE_CAPTURE;
+		options->capture = optarg;
+		break;
+	case OPT_ANONYMISE:
+		options->anonymise = true;
+		break;
 	case OPT_ROOT:
 		options->prefix = optarg;
 		break;
@@ -415,10 +426,29 @@ static int check_prom(const struct options *options)
 	return -1;
 }
 
+/* A capture shows nothing. Returns an exit code, or -1 to go on. */
+static int check_capture(const struct options *options)
+{
+	const struct print_options *print = &options->print;
+	if (options->capture ? options->mode != MODE_CAPTURE || options->by || options->tree ||
+				       options->gentle || options->max_rss_bytes ||
+				       options->columns || print->total || print->bytes ||
+				       print->no_headings || print->form != PRINT_TABLE
+			     : options->anonymise) {
+		error(options->capture ? "with --capture go -p, -c, -u, -g, --root and --anonymise"
+				       : "--anonymise is of --capture alone");
+		return usage();
+	}
+	return -1;
+}
+
 /* What only the whole command line tells. Returns an exit code, or -1 to go on. */
 static int check_together(struct options *options)
 {
 	enum print_form form = options->print.form;
+	int code = check_capture(options);
+	if (code >= 0)
+		return code;
 	bool is_audit = options->mode == MODE_AUDIT;
 	if ((options->mode == MODE_ESTIMATE || is_audit) && form != PRINT_TABLE &&
 		form != PRINT_JSON) {

@@ -33,7 +33,8 @@ enum mode {
 	MODE_AUDIT,
 	MODE_PROM,
 	MODE_INTERVAL,
-	MODE_WATCH
+	MODE_WATCH,
+	MODE_CAPTURE
 };
 
 struct options {
@@ -50,6 +51,8 @@ struct options {
 	uint64_t max_rss_bytes; /* leave out larger processes; 0: none */
 	unsigned settle_ms;	/* --estimate: between its two looks; 0 for one look */
 	size_t top_pages;	/* --estimate: contents to show */
+	const char *capture;	/* --capture: the folder to make */
+	bool anonymise;		/* --capture: without names */
 
 	/* of --prom */
 	unsigned by_all; /* bits of all that was asked for with --by */

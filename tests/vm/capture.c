@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ksmstat/copy.h"
 #include "roles.h"
 #include "tree.h"
 
@@ -200,8 +201,23 @@ static void write_expected(const char *dir, long long shared, long long sharing,
 		die("%s: %s", path, strerror(errno));
 }
 
+/* As `ksmstat --capture` does, but of chosen processes, which all must be there. */
+static void copy_one(const struct copy *copy, const struct root *root, pid_t pid)
+{
+	struct proc proc;
+	int err = proc_open(&proc, root, pid);
+
+	if (!err)
+		err = copy_process(copy, &proc);
+	if (err)
+		die("process %d: %s", (int)pid, err < 0 ? strerror(-err) : "no smaps");
+	proc_close(&proc);
+}
+
 static int capture(const char *dir)
 {
+	struct copy copy = { .dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+	struct root root;
 	long long shared, sharing, zero;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -211,14 +227,14 @@ static int capture(const char *dir)
 	expect(&shared, &sharing, &zero);
 	roles_start();
 	merge_all(shared, sharing, zero);
-	tree_copy_system(dir);
-	for (const struct role *role = roles; role < roles + ROLES; role++) {
-		tree_copy_process(dir, role->pid);
-		if (role->leader_exits)
-			tree_copy_threads(dir, role->pid);
-	}
-	tree_copy_process(dir, tree_kernel_thread("ksmd"));
-	tree_copy_process(dir, tree_kernel_thread("kthreadd"));
+	if (copy.dir < 0 || root_open(&root, NULL) || copy_system(&copy, &root))
+		die("%s: %s", dir, strerror(errno));
+	for (const struct role *role = roles; role < roles + ROLES; role++)
+		copy_one(&copy, &root, role->pid);
+	copy_one(&copy, &root, tree_kernel_thread("ksmd"));
+	copy_one(&copy, &root, tree_kernel_thread("kthreadd"));
+	root_close(&root);
+	close(copy.dir);
 	write_expected(dir, shared, sharing, zero);
 	if (knob_read("pages_sharing") != sharing)
 		die("pages_sharing moved during the copy");

@@ -1,4 +1,4 @@
-/* Reads of whole kernel files, and their copies below a directory. */
+/* Reads of whole kernel files, and where they go. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #ifndef VM_TREE_H
 #define VM_TREE_H
@@ -15,11 +15,6 @@ void __attribute__((format(printf, 1, 2), noreturn)) die(const char *format, ...
 char *tree_read(const char *path, size_t *len);
 /* mkdir -p of the directory that holds path. */
 void tree_make_parents(char *path);
-
-/* Copy to the same path below dir. What cannot be read is left out. */
-void tree_copy_system(const char *dir);
-void tree_copy_process(const char *dir, pid_t pid);
-void tree_copy_threads(const char *dir, pid_t pid);
 
 /* The kernel thread of that name, 0 when none is to be seen. */
 pid_t tree_kernel_thread(const char *name);
