@@ -70,6 +70,9 @@ $B/tests/job: $O/tests/demo/job.o $B/libksmreg.a
 $B/tests/scene: $O/tests/scene/scene.o $B/libksmreg.a
 	@mkdir -p $(@D)
 	$Q$(link)
+$B/tests/crowd: $O/tests/scene/crowd.o
+	@mkdir -p $(@D)
+	$Q$(link)
 $B/tests/demo: $O/tests/demo/demo.o $O/tests/demo/service.o $O/all.a
 	@mkdir -p $(@D)
 	$Q$(link)
@@ -87,7 +90,7 @@ TESTS := $(UNIT) $(FUZZ) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/
 
 #: all              the programs and the library (the default)
 .PHONY: all check check-kernels check-long check-monitoring demo deps fixtures help lint asan tsan valgrind bench-stat deb check-deb install uninstall clean tests
-tests: all $(UNIT) $(FUZZ) $(LIVE) $(SIM) $B/tests/demo $B/tests/job $B/tests/scene examples
+tests: all $(UNIT) $(FUZZ) $(LIVE) $(SIM) $B/tests/demo $B/tests/job $B/tests/scene $B/tests/crowd examples
 #: check            all tests; the live ones need root
 check:
 	@.ci/deps check
@@ -112,7 +115,8 @@ fixtures:
 # What is too long for every day: races of fork, tools that watch each access.
 #: check-long       what is too long for every day
 check-long: tests
-	@FORKS=10000 KSM_TEST_LONG=1 B=$B tests/run $B/tests/unit/test_reg_forks $B/tests/live/enable_busy tests/live/enable_cli.sh
+	@FORKS=10000 KSM_TEST_LONG=1 B=$B tests/run $B/tests/unit/test_reg_forks $B/tests/live/enable_busy tests/live/enable_cli.sh \
+		tests/live/completeness.sh
 # With a real Prometheus; `make check` does it too where that is installed.
 #: check-monitoring the monitoring set, with a real Prometheus
 check-monitoring: tests

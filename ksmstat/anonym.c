@@ -162,13 +162,15 @@ void anonym_cgroup(struct anonym_process *process, const char *line, size_t len,
 	const char *path = memchr(line, '/', len), *end = line + len;
 	size_t head = path ? (size_t)(path - line) : 0;
 	/* A hierarchy with a name that somebody gave it tells nothing here. */
-	if (!path || (memmem(line, head, "name=", 5) && !memmem(line, head, "name=systemd:", 13)))
+	if (!path || span(line, head, "0123456789abcdefghijklmnopqrstuvwxyz_,:=") != head ||
+		(memmem(line, head, "name=", 5) && !memmem(line, head, "name=systemd:", 13)))
 		return;
 	fwrite(line, 1, head, out);
 	bool after_user = false;
 	for (const char *p = path; p < end;) {
 		size_t left = (size_t)(end - p);
-		if (left >= 4 && p[0] == '\\' && p[1] == 'x') { /* a sign that systemd escaped */
+		if (left >= 4 && p[0] == '\\' && p[1] == 'x' &&
+			span(p + 2, 2, HEX) == 2) { /* a sign that systemd escaped */
 			fwrite(p, 1, 4, out);
 			p += 4;
 		} else if (!is_word(*p)) {
