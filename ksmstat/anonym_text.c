@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "sysfs/smaps.h"
+
 #define FIRST_ADDRESS 0x10000
 #define PAGE 0x1000 /* between areas that do not touch */
 
@@ -138,42 +140,43 @@ static void move(struct anonym_process *process, uint64_t *start, uint64_t *end)
 	if (*start != process->last_end)
 		process->next_address += PAGE;
 	process->last_end = *end;
+	if (size > INT64_MAX / 4 || process->next_address > INT64_MAX / 4) /* none has as much */
+		size = 0;
 	*start = process->next_address;
 	*end = process->next_address += size;
 }
 
+static int take(const struct smaps_area *area, void *data)
+{
+	*(struct smaps_area *)data = *area;
+	return 0;
+}
+
+/* By the parser that reads them later, so that both take the same for an area. */
 void anonym_smaps(struct anonym_process *process, const char *line, size_t len, FILE *out)
 {
-	char head[256], permissions[8], device[32];
-	uint64_t start, end, offset, inode;
-	int name = 0;
+	struct smaps_parser parser = { 0 };
+	struct smaps_area area = { 0 };
+	uint64_t inode = 0;
 
 	if (len && *line >= 'A' && *line <= 'Z') { /* a field of the kernel's */
 		fwrite(line, 1, len, out);
 		return;
 	}
-	snprintf(head, sizeof(head), "%.*s", (int)(len < 255 ? len : 255), line);
-	if (sscanf(head, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %31s %" SCNu64 "%n", &start, &end,
-		    permissions, &offset, device, &inode, &name) != 6)
+	if (smaps_parse(&parser, line, len, take, &area) || smaps_finish(&parser, take, &area))
 		return;
-	while ((size_t)name < len && line[name] == ' ')
-		name++;
-	if (len && line[len - 1] == '\n')
-		len--;
-	const char *text = line + name;
-	size_t text_len = len > (size_t)name ? len - (size_t)name : 0;
-	if (text_len == 8 && !memcmp(text, "[rollup]", 8)) {
-		start = FIRST_ADDRESS;
-		end = 2 * FIRST_ADDRESS;
+	if (!strcmp(area.name, "[rollup]")) {
+		area.start = FIRST_ADDRESS;
+		area.end = 2 * FIRST_ADDRESS;
 	} else {
-		move(process, &start, &end);
+		move(process, &area.start, &area.end);
 	}
-	if (inode) {
-		char key[64];
-		int n = snprintf(key, sizeof(key), "%s %" PRIu64, device, inode);
-		inode = anonym_number(process->anonym, ANONYM_INODE, key, (size_t)n);
-	}
-	fprintf(out, "%08" PRIx64 "-%08" PRIx64 " %s 00000000 %s %" PRIu64 " ", start, end,
-		permissions, inode ? "fd:00" : "00:00", inode);
-	write_area_name(process->anonym, text, text_len, out);
+	if (area.inode)
+		inode = anonym_number(process->anonym, ANONYM_INODE, (const char *)&area.inode,
+			sizeof(area.inode));
+	fprintf(out, "%08" PRIx64 "-%08" PRIx64 " %c%c%c%c 00000000 %s %" PRIu64 " ", area.start,
+		area.end, area.bits & SMAPS_READ ? 'r' : '-', area.bits & SMAPS_WRITE ? 'w' : '-',
+		area.bits & SMAPS_EXEC ? 'x' : '-', area.bits & SMAPS_MAYSHARE ? 's' : 'p',
+		inode ? "fd:00" : "00:00", inode);
+	write_area_name(process->anonym, area.name, strlen(area.name), out);
 }
