@@ -57,4 +57,4 @@ echo "1..$count"
 [ $failed = 0 ]
 END
 boot=(-m 3072 -n "$nodes" -d "$(. /etc/os-release && echo "${VERSION_CODENAME:-none}")")
-in_guest 1800 env TEST_TIMEOUT_S=400 bash guest "${tests[@]}"
+in_guest 2400 env TEST_TIMEOUT_S=600 CK_TIMEOUT_MULTIPLIER=5 bash guest "${tests[@]}"
