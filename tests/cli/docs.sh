@@ -125,7 +125,7 @@ page_items <docs/ksmstat.8 >"$work/page"
 same 'ksmstat.8 describes the options' "$work/help" "$work/page" --help ksmstat.8
 page_options <docs/ksmstat.8 | grep -vxe '-btn' -e -bn -e -rb >>"$work/page" # more in one word
 same 'ksmstat.8 names no others' "$work/help" "$work/page" --help ksmstat.8
-sed -nE "s/^\t\{ ('(.)'|OPT_[A-Z_]*), \"([a-z-]*)\",.*/-\2 --\3/p" ksmstat/options.c | tr ' ' '\n' | grep -vxe - >"$work/source"
+sed -nE "s/^\t\{ ('(.)'|OPT_[A-Z_]*), [^\"]*\"([a-z-]*)\",.*/-\2 --\3/p" ksmstat/options.c | tr ' ' '\n' | grep -vxe - >"$work/source"
 same 'ksmstat --help has the options' "$work/source" "$work/help" options.c --help
 sed -n '/^Columns:/,/^$/s/^  \([A-Z_]*\) .*/\1/p' "$work/out" >"$work/help"
 section() { sed -n "/^\.Sh $1\$/,/^\.Sh [^$2]/p" docs/ksmstat.8; }

@@ -166,7 +166,7 @@ also_json=given_back check_json 'hostile names: JSON gives them back' true -- \
 plain='[ "$(wc -l <"$work/out")" -eq ${#hostile[@]} ] || echo "a name breaks the line"
 	LC_ALL=C grep -n "[[:cntrl:]]" "$work/out"
 	LC_ALL=C.UTF-8 grep -naxv ".*" "$work/out" | sed "s/^/no UTF-8: /"'
-for form in '' -r -P --classic; do
+for form in '' -r -P; do
 	also=$plain fake "hostile names: ${form:-table}" 0 . '' -n $form -o PID,COMMAND --sort -PID -p "$pids"
 	LC_ALL=C.UTF-8 also=$plain fake "hostile names: ${form:-table}, UTF-8" 0 . '' -n $form -o PID,COMMAND --sort -PID -p "$pids"
 done
@@ -227,8 +227,8 @@ fi
 for bad in '' 0 -1 q 1x 1KK 1KiX 99999999999999999999 9000000000G ' 1'; do
 	check "bad --max-rss ${bad@Q}" 2 '' '--max-rss wants a size as 512M or 4G.*--help' -- "$stat" --max-rss "$bad"
 done
-check '--estimate has no --gentle' 2 '' 'are of the report alone.*--help' -- "$stat" --estimate --gentle
-check '--estimate has no --max-rss' 2 '' 'are of the report alone.*--help' -- "$stat" --estimate --max-rss 1G
+check '--estimate has no --gentle' 2 '' '--gentle does not go with --estimate.*--help' -- "$stat" --estimate --gentle
+check '--estimate has no --max-rss' 2 '' '--max-rss does not go with --estimate.*--help' -- "$stat" --estimate --max-rss 1G
 start_child sleep 1000
 wait_for 10 grep -q sleep "/proc/$child/comm"
 check '--max-rss leaves out, says so' 32 '' '^ksmstat: 1 process is larger than --max-rss and left out$' -- \
@@ -256,7 +256,7 @@ check_json '--gentle of a captured tree' '.processes | any(.total > 0)' '^ksmsta
 
 # Output that cannot be written.
 for form in '' -J -r -P --classic --help; do
-	call="--root '$root' -o PID $form -p 100"
+	call="--root '$root' $form -p 100"
 	check "${form:-table} into a full disk" 1 '' '^ksmstat: cannot write the output: No space left on device$' -- \
 		bash -c "exec '$stat' $call >/dev/full"
 	check "${form:-table} with stdout closed" 1 '' '^ksmstat: cannot write the output: ' -- \

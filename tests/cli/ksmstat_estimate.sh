@@ -15,7 +15,7 @@ for bad in 0 -1 x 1001 ''; do
 	check "--top-pages '$bad'" 2 '' '--top-pages wants a number' -- "$stat" --estimate --top-pages "$bad"
 done
 for form in -r -P; do
-	check "--estimate $form" 2 '' 'tables or JSON' -- "$stat" --estimate $form
+	check "--estimate $form" 2 '' 'does not go with --estimate' -- "$stat" --estimate $form
 done
 check '--estimate --root' 2 '' 'running processes, not of a tree' -- "$stat" --estimate --root "$work"
 check '--estimate of nobody' 32 '' '^ksmstat: 1 of the processes asked for is not there$' -- "$stat" --estimate --settle 0 -p 2147483647

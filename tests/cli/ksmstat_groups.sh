@@ -123,8 +123,8 @@ fake '--by: an unknown column' 2 '' "unknown column 'FOO'" --by user -o FOO
 fake '--by: 65 columns' 2 '' 'more than 64 columns' --by user -o "$(printf 'PSS,%.0s' {1..64})PSS"
 fake '--by comes after -o' 0 '^ *root' "$unread" -n -o USER,PSS --by user
 fake '--tree --by unit' 2 '' '--tree is of control groups' -T --by unit
-fake '--by --classic' 2 '' '--by and --tree are of the report alone' --by unit --classic
-fake '--tree --estimate' 2 '' '--by and --tree are of the report alone' -T --estimate -p 100
+fake '--by --classic' 2 '' '--by does not go with --classic' --by unit --classic
+fake '--tree --estimate' 2 '' '--tree does not go with --estimate' -T --estimate -p 100
 
 # --- the tree
 rows '-T: each has what is below it' '-T -n -o CGROUP,PROCS,UNREADABLE,SAVED' '/ +8 +2 +624K' '\|-system.slice +4 +0 +600K' \
