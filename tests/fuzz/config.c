@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_MUST(memchr(message, '\0', sizeof(message)) != NULL);
 	FUZZ_MUST((line > 0) == (*message != '\0'));
 	if (line)
-		FUZZ_MUST(!memcmp(&config, &before, sizeof(config)));
+		FUZZ_MUST(fuzz_same(&config, &before, sizeof(config)));
 	else
 		round_trip(&config);
 	file.len = 0;

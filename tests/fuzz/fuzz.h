@@ -27,6 +27,12 @@ static inline __attribute__((noreturn)) void fuzz_broken(
 	abort();
 }
 
+/* Untouched: the same bytes, padding and all. */
+static inline bool fuzz_same(const void *a, const void *b, size_t size)
+{
+	return memcmp(a, b, size) == 0;
+}
+
 /* A copy of exactly that size, so that a sanitizer sees each byte that is read beyond. Freed by the caller. */
 static inline char *fuzz_copy(const uint8_t *data, size_t size)
 {

@@ -11,11 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct proc_ksm ksm, before;
 
 	memset(&before, 0x01, sizeof(before));
-	ksm = before;
+	memcpy(&ksm, &before, sizeof(ksm));
 	int err = proc_parse_ksm_stat(text, size, &ksm);
 	FUZZ_MUST(err == 0 || err == -EINVAL);
 	if (err) {
-		FUZZ_MUST(!memcmp(&ksm, &before, sizeof(ksm)));
+		FUZZ_MUST(fuzz_same(&ksm, &before, sizeof(ksm)));
 	} else {
 		struct entry entry = { .pid = 1, .ksm = ksm };
 		FUZZ_MUST(ksm.present && !(ksm.present >> 6));

@@ -11,11 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mem_pressure pressure, before;
 
 	memset(&before, 0x01, sizeof(before));
-	pressure = before;
+	memcpy(&pressure, &before, sizeof(pressure));
 	int err = mem_parse_pressure(text, size, &pressure);
 	FUZZ_MUST(err == 0 || err == -EINVAL);
 	if (err) {
-		FUZZ_MUST(!memcmp(&pressure, &before, sizeof(pressure)));
+		FUZZ_MUST(fuzz_same(&pressure, &before, sizeof(pressure)));
 	} else {
 		FUZZ_MUST(pressure.some_avg10_centi < 101 * 100);
 		FUZZ_MUST(pressure.full_avg10_centi < 101 * 100);

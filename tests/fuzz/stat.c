@@ -25,11 +25,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct proc_stat stat, before;
 
 	memset(&before, 0x5a, sizeof(before));
-	stat = before;
+	memcpy(&stat, &before, sizeof(stat));
 	int err = proc_parse_stat(text, size, &stat);
 	FUZZ_MUST(err == 0 || err == -EINVAL);
 	if (err)
-		FUZZ_MUST(!memcmp(&stat, &before, sizeof(stat)));
+		FUZZ_MUST(fuzz_same(&stat, &before, sizeof(stat)));
 	else
 		check(text, size, &stat);
 	free(text);
