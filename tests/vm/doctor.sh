@@ -113,6 +113,7 @@ fi
 top=/sys/fs/cgroup
 if echo +memory >$top/cgroup.subtree_control 2>/dev/null && mkdir $top/jobs; then
 	echo 64M >$top/jobs/memory.max
+	: >/tmp/out
 	sh -c 'echo $$ >/sys/fs/cgroup/jobs/cgroup.procs && exec scene unique 60' <&8 >/tmp/out &
 	last=$!
 	while ! grep -q ready /tmp/out && kill -0 $last; do usleep 100000; done
