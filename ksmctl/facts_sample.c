@@ -151,16 +151,21 @@ static void open_files(struct facts_sampler *s, const struct proc *proc)
 	s->pagemap = openat(proc->fd, "pagemap", O_RDONLY | O_CLOEXEC);
 }
 
-/* Closes the files of the process at hand, and opens those of another; -1 both where it went, or is 0. */
-static void turn_to(struct facts_sampler *s, const struct root *root, pid_t pid)
+static void close_files(struct facts_sampler *s)
 {
-	struct proc proc;
 	if (s->mem >= 0)
 		close(s->mem);
 	if (s->pagemap >= 0)
 		close(s->pagemap);
 	s->mem = s->pagemap = -1;
-	if (!pid || proc_open(&proc, root, pid))
+}
+
+/* From the files of the process at hand to those of another; -1 both where it went. */
+static void turn_to(struct facts_sampler *s, const struct root *root, pid_t pid)
+{
+	struct proc proc;
+	close_files(s);
+	if (proc_open(&proc, root, pid))
 		return;
 	open_files(s, &proc);
 	proc_close(&proc);
@@ -187,7 +192,7 @@ void facts_sampler_add(struct facts_sampler *s, const struct proc *proc)
 	s->pages = 0;
 	for (size_t i = 0; s->mem >= 0 && s->pagemap >= 0 && i < s->extent_count; i++)
 		look_into(s, &s->extents[i]);
-	turn_to(s, NULL, 0);
+	close_files(s);
 }
 
 static int by_frame(const void *a, const void *b)
@@ -238,7 +243,7 @@ static void look_again(
 		sample->again++;
 		sample->changed += XXH3_64bits(page, size) != kept->hash;
 	}
-	turn_to(s, root, 0);
+	close_files(s);
 }
 
 void facts_sampler_finish(

@@ -46,10 +46,10 @@ first none 0 'healthy, a process' "$pid"
 first none 0 'healthy, with advice' --all
 
 # It changes nothing: no setting, and no area of a process.
-state() { knobs; grep -h '^VmFlags' "/proc/$pid/smaps"; cat "/proc/$pid/ksm_stat" 2>/dev/null | grep -v 'pages\|items\|profit'; }
+state() { knobs; grep -h '^VmFlags' "/proc/$pid/smaps"; grep -vs 'pages\|items\|profit' "/proc/$pid/ksm_stat"; }
 saved=$(state)
 "$B/ksmctl" doctor --all "$pid" >/dev/null
-result $([ "$(state)" = "$saved" ]; echo $?) 'it changes neither settings nor areas' "$(diff <(echo "$saved") <(state))"
+result "$([ "$(state)" = "$saved" ]; echo $?)" 'it changes neither settings nor areas' "$(diff <(echo "$saved") <(state))"
 
 # Without root it says what it could not see, and takes what it sees for neither good nor bad.
 cp "$B/ksmctl" "$work/ksmctl" && chmod 755 "$work" "$work/ksmctl"
@@ -57,9 +57,9 @@ nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 said=$("${nobody[@]}" "$work/ksmctl" doctor 2>&1)
 code=$?
 result $((code != 0)) 'without root: exit code 0' "$code: $said"
-result $([[ $said == *"could not be asked; as root more can be"* ]]; echo $?) 'without root: says what it cannot see' "$said"
+result "$([[ $said == *"could not be asked; as root more can be"* ]]; echo $?)" 'without root: says what it cannot see' "$said"
 said=$("${nobody[@]}" "$work/ksmctl" doctor --json "$pid" 2>/dev/null | jq -r '.findings[0].id')
-result $([ "$said" = process-unreadable ]; echo $?) 'without root: a process of root' "$said"
+result "$([ "$said" = process-unreadable ]; echo $?)" 'without root: a process of root' "$said"
 cp "$(command -v sleep)" "$work/ksmtuned"
 "$work/ksmtuned" 60 &
 pids+=($!)
@@ -77,7 +77,7 @@ else
 fi
 for ((i = 20; i < 1000; i++)); do echo $i >$ksm/stable_node_chains_prune_millisecs; sleep 0.05; done &
 writer=$!
-pids+=($writer)
+pids+=("$writer")
 first another-controller 1 'somebody writes settings'
 kill $writer && wait $writer 2>/dev/null
 first none 0 'nobody writes any more'
@@ -202,6 +202,7 @@ fast
 start equal; start equal
 if get_group 100; then
 	passes 4
+	# shellcheck disable=SC2016 # for that shell
 	hold sh -c 'echo $$ >"$1/cgroup.procs" && exec "$2" unique 94' sh "$group" "$B/tests/scene"
 	passes 4
 	first group-limit 1 'a group near its limit'
@@ -233,7 +234,7 @@ hold "${nobody[@]}" "$work/scene" equal
 passes 4
 first none 0 'two users are no fault'
 first users-share 0 'two users, with advice' --all
-result $("$B/ksmctl" doctor --all | grep -q 'user IDs 0 and 65534'; echo $?) 'it names them'
+result "$("$B/ksmctl" doctor --all | grep -q 'user IDs 0 and 65534'; echo $?)" 'it names them'
 let_go
 hold "${nobody[@]}" "$work/scene" equal
 hold "${nobody[@]}" "$work/scene" equal
