@@ -12,7 +12,7 @@ if [ "${1-}" = -n ]; then
 fi
 kernel=${1:-6.12}
 [ $# -eq 0 ] || shift
-tests=(exits reg_merge reg_allocators memory exact groups cli_classic cli_ksm daemon)
+tests=(memory exact groups reg_merge daemon cli_ksm cli_classic exits)
 [ $# -eq 0 ] || tests=("$@")
 . "${BASH_SOURCE%/*}/guest.bash"
 
