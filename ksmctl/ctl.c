@@ -3,8 +3,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <libsmartcols.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,10 +56,33 @@ void ctl_put_back(struct ctl *ctl, const struct ksm_state *before)
 {
 	enum ksm_key failed = KSM_RUN;
 	int err = ksm_restore(&ctl->ksm, before, &failed);
-	/* What could not be written cannot be restored either, and needs no second complaint. */
-	if (err && err != -EACCES && err != -EROFS && err != -EPERM)
+	if (err)
 		ctl_error(
 			"and %s could not be put back: %s", ksm_keys[failed].name, strerror(-err));
+}
+
+int ctl_read_before(struct ctl *ctl, struct ksm_state *before)
+{
+	ksm_read(&ctl->ksm, before);
+	for (int key = 0; key < KSM_TUNABLES; key++) {
+		bool always =
+			key == KSM_RUN || key == KSM_PAGES_TO_SCAN || key == KSM_SLEEP_MILLISECS;
+		if (before->error[key] && (always || before->error[key] != -ENOENT))
+			return ctl_fail("cannot read", ksm_keys[key].name, before->error[key]);
+	}
+	return CTL_OK;
+}
+
+int ctl_print_table(struct libscols_table *table)
+{
+	char *text = NULL;
+	int err = scols_print_table_to_string(table, &text);
+	if (!err && (!text || !*text))
+		err = -ENOMEM;
+	if (!err)
+		fputs(text, stdout);
+	free(text);
+	return err;
 }
 
 int ctl_fail(const char *doing, const char *what, int err)
@@ -65,22 +90,25 @@ int ctl_fail(const char *doing, const char *what, int err)
 	static const struct {
 		int err;
 		int code;
+		bool run; /* it is about unmerging by a write of run, and of nothing else */
 		const char *advice;
 	} known[] = {
-		{ -EACCES, CTL_DENIED, "run it as root" },
-		{ -EPERM, CTL_DENIED, "run it as root" },
-		{ -EROFS, CTL_DENIED,
+		{ -EACCES, CTL_DENIED, false, "run it as root" },
+		{ -EPERM, CTL_DENIED, false, "run it as root" },
+		{ -EROFS, CTL_DENIED, false,
 			"/sys is read-only here, as in a container: run it on the host" },
-		{ -EBUSY, CTL_FAILED, "pages are still merged: 'ksmctl unmerge' first" },
-		{ -EBADE, CTL_FAILED,
+		{ -EBUSY, CTL_FAILED, false, "pages are still merged: 'ksmctl unmerge' first" },
+		{ -EBADE, CTL_FAILED, false,
 			"the kernel took the value but shows another; is a second controller "
 			"running?" },
-		{ -ENOMEM, CTL_FAILED, "memory ran out on the way: part of it is still merged" },
-		{ -EINTR, CTL_FAILED, "interrupted: part of the memory may still be merged" },
+		{ -ENOMEM, CTL_FAILED, true,
+			"memory ran out on the way: part of it is still merged" },
+		{ -EINTR, CTL_FAILED, true, "interrupted: part of the memory may still be merged" },
 	};
 	const char *reason = err == -EBADE ? "value not kept" : strerror(-err);
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		if (known[i].err == err) {
+		if (known[i].err == err &&
+			(!known[i].run || !strcmp(what, ksm_keys[KSM_RUN].name))) {
 			ctl_error("%s %s: %s (%s)", doing, what, reason, known[i].advice);
 			return known[i].code;
 		}

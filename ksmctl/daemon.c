@@ -26,6 +26,9 @@
 /* The pressure trigger: some task stalled for 150 ms within 2 s. */
 #define PRESSURE_TRIGGER "some 150000 2000000"
 
+#define RESTORE_TRIES 3
+#define RESTORE_WAIT_US (50 * 1000)
+
 struct daemon {
 	struct ctl *ctl;
 	const char *config_path;
@@ -36,6 +39,7 @@ struct daemon {
 	int epoll_fd, timer_fd, signal_fd, pressure_fd;
 	int64_t due_ms, watchdog_ms;
 	bool stopping, write_told, note_told, connector_lost_told;
+	bool no_timer; /* it could not be set: the wait is bounded instead */
 };
 
 static int64_t now_ms(void)
@@ -113,8 +117,8 @@ static void await_events(const struct daemon *daemon, int op)
 {
 	int fd = daemon->governor.watch.connector.fd;
 	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = fd };
-	if (fd >= 0)
-		epoll_ctl(daemon->epoll_fd, op, fd, &event);
+	if (fd >= 0 && epoll_ctl(daemon->epoll_fd, op, fd, &event) < 0 && errno == ENOENT)
+		epoll_ctl(daemon->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
 static void set_timer(struct daemon *daemon, int64_t due_ms)
@@ -122,7 +126,7 @@ static void set_timer(struct daemon *daemon, int64_t due_ms)
 	struct itimerspec spec = { .it_value = { .tv_sec = due_ms / 1000,
 					   .tv_nsec = due_ms % 1000 * 1000000 } };
 	daemon->due_ms = due_ms;
-	timerfd_settime(daemon->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+	daemon->no_timer = timerfd_settime(daemon->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL) < 0;
 }
 
 /* Tell failures once, and what changed where that was asked for. */
@@ -215,7 +219,11 @@ static void loop(struct daemon *daemon)
 		struct epoll_event events[4];
 		uint64_t expirations;
 		bool now = false;
-		int count = epoll_wait(daemon->epoll_fd, events, 4, -1);
+		int count =
+			epoll_wait(daemon->epoll_fd, events, 4, daemon->no_timer ? GATHER_MS : -1);
+		if (count < 0 && errno != EINTR)
+			usleep(GATHER_MS * 1000); /* a fault that stays must not cost a core */
+		now = count < 0 || daemon->no_timer;
 		for (int i = 0; i < count; i++) {
 			int fd = events[i].data.fd;
 			if (fd == daemon->signal_fd) {
@@ -241,6 +249,11 @@ static int restore(struct daemon *daemon)
 	if (!daemon->governor.first_known)
 		return CTL_OK;
 	int err = governor_restore(&daemon->governor, &failed);
+	/* What failed once may be a passing fault, and nobody comes after us to put it right. */
+	for (int tries = 1; err && tries < RESTORE_TRIES; tries++) {
+		usleep(RESTORE_WAIT_US);
+		err = governor_restore(&daemon->governor, &failed);
+	}
 	if (err)
 		return ctl_fail("cannot restore", ksm_keys[failed].name, err);
 	unlinkat(daemon->dir.fd, JOURNAL_STATUS, 0);
@@ -305,10 +318,10 @@ static int restore_only(struct daemon *daemon)
 {
 	struct governor *governor = &daemon->governor;
 	/* A broken file must not keep the kernel from being restored: the default folder serves then. */
-	ctl_read_config(&governor->config, daemon->config_path, daemon->config_given);
+	int told = ctl_read_config(&governor->config, daemon->config_path, daemon->config_given);
 	int err = state_open(&daemon->dir, governor->config.state_dir, false);
 	if (err == -ENOENT)
-		return CTL_OK;
+		return told;
 	if (err)
 		return ctl_fail("cannot open", governor->config.state_dir, err);
 	/* Held to the end, so that no service starts on values that are being restored. */
@@ -323,7 +336,7 @@ static int restore_only(struct daemon *daemon)
 		return ctl_fail("cannot lock", governor->config.state_dir, err);
 	err = state_load_first(&daemon->dir, &governor->first, &governor->first_nice);
 	if (err == -ENOENT)
-		return CTL_OK;
+		return told;
 	if (err)
 		return ctl_fail("cannot read", "the first values", err);
 	governor->first_known = true;

@@ -40,17 +40,20 @@ static int print_json(const struct finding *findings, size_t count)
 		return -ENOMEM;
 	scols_table_enable_json(table, 1);
 	scols_table_set_name(table, "findings");
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		scols_table_new_column(table, names[i], 0, 0);
-	for (size_t i = 0; i < count; i++) {
+	int err = 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !err; i++)
+		err = scols_table_new_column(table, names[i], 0, 0) ? 0 : -ENOMEM;
+	for (size_t i = 0; i < count && !err; i++) {
 		const struct finding *f = &findings[i];
 		const char *const cells[] = { f->id, severities[f->severity], f->title, f->evidence,
 			f->meaning, f->remedy };
 		struct libscols_line *line = scols_table_new_line(table, NULL);
-		for (size_t k = 0; line && k < sizeof(cells) / sizeof(*cells); k++)
-			scols_line_set_data(line, k, cells[k]);
+		err = line ? 0 : -ENOMEM;
+		for (size_t k = 0; !err && k < sizeof(cells) / sizeof(*cells); k++)
+			err = scols_line_set_data(line, k, cells[k]);
 	}
-	int err = scols_print_table(table);
+	if (!err)
+		err = ctl_print_table(table);
 	scols_unref_table(table);
 	return err;
 }

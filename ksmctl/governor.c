@@ -44,6 +44,11 @@ static const enum ksm_key looked_at[] = { KSM_RUN, KSM_PAGES_TO_SCAN, KSM_SLEEP_
 	KSM_ZERO_PAGES, KSM_PAGES_UNSHARED, KSM_PAGES_VOLATILE, KSM_PAGES_SCANNED, KSM_FULL_SCANS,
 	KSM_GENERAL_PROFIT };
 
+/* The knobs that the service writes. What was not there at first could not be put back, and is left alone. */
+static const enum ksm_key written[] = { KSM_RUN, KSM_PAGES_TO_SCAN, KSM_SLEEP_MILLISECS,
+	KSM_SMART_SCAN, KSM_USE_ZERO_PAGES, KSM_ADVISOR_MODE };
+#define WRITTEN (sizeof(written) / sizeof(*written))
+
 static void sample_ksm(const struct governor *governor, struct policy_sample *sample)
 {
 	struct ksm_state ksm;
@@ -54,6 +59,10 @@ static void sample_ksm(const struct governor *governor, struct policy_sample *sa
 	for (size_t i = 0; i < sizeof(looked_at) / sizeof(*looked_at); i++)
 		ksm.error[looked_at[i]] =
 			ksm_get(governor->ksm, looked_at[i], &ksm.value[looked_at[i]]);
+	for (size_t i = 0; i < WRITTEN; i++) {
+		if (!ksm_has(&governor->first, written[i]))
+			ksm.error[written[i]] = -ENODATA;
+	}
 	sample->stale = !ksm_has(&ksm, KSM_RUN) || !ksm_has(&ksm, KSM_PAGES_SHARING) ||
 			!ksm_has(&ksm, KSM_FULL_SCANS);
 	sample->run = value_or(&ksm, KSM_RUN, -1);
@@ -217,20 +226,25 @@ int governor_set_nice(struct governor *governor)
 	return setpriority(PRIO_PROCESS, (id_t)governor->ksmd.pid, wanted) < 0 ? -errno : 0;
 }
 
-/* What the service writes is its to restore, and nothing else: others are the administrator's. */
-static void read_first(struct governor *governor)
+/*
+ * What the service writes is its to restore, and nothing else: others are the administrator's. Returns 0,
+ * or -errno where a knob is there and cannot be read: it must not be written then.
+ */
+static int read_first(struct governor *governor)
 {
-	static const enum ksm_key written[] = { KSM_RUN, KSM_PAGES_TO_SCAN, KSM_SLEEP_MILLISECS,
-		KSM_SMART_SCAN, KSM_USE_ZERO_PAGES, KSM_ADVISOR_MODE };
 	for (int key = 0; key < KSM_KEYS; key++)
 		governor->first.error[key] = -ENODATA;
-	for (size_t i = 0; i < sizeof(written) / sizeof(*written); i++)
-		governor->first.error[written[i]] =
-			ksm_get(governor->ksm, written[i], &governor->first.value[written[i]]);
+	for (size_t i = 0; i < WRITTEN; i++) {
+		int err = ksm_get(governor->ksm, written[i], &governor->first.value[written[i]]);
+		governor->first.error[written[i]] = err;
+		if (err && (err != -ENOENT || written[i] == KSM_RUN))
+			return err;
+	}
 	/* run=2 is a command rather than a state: to repeat it unasked could cost the machine. */
 	governor->first.value[KSM_RUN] &= ~(int64_t)KSM_RUN_OFFLINE;
 	if (governor->first.value[KSM_RUN] == KSM_RUN_UNMERGE)
 		governor->first.value[KSM_RUN] = KSM_RUN_STOP;
+	return 0;
 }
 
 int governor_open(struct governor *governor, int64_t now_ms, const char **what)
@@ -246,16 +260,19 @@ int governor_open(struct governor *governor, int64_t now_ms, const char **what)
 	*what = "the first values";
 	int err = state_load_first(governor->dir, &governor->first, &governor->first_nice);
 	if (err == -ENOENT) {
-		read_first(governor);
-		err = state_save_first(governor->dir, &governor->first, governor->first_nice);
+		err = read_first(governor);
+		if (!err)
+			err = state_save_first(
+				governor->dir, &governor->first, governor->first_nice);
 	}
 	if (err)
 		return err;
 	governor->first_known = true;
 	*what = "advisor_mode";
 	int64_t advisor = KSM_ADVISOR_NONE;
-	if (ksm_get(governor->ksm, KSM_ADVISOR_MODE, &advisor))
-		advisor = KSM_ADVISOR_NONE; /* this kernel has none */
+	err = ksm_get(governor->ksm, KSM_ADVISOR_MODE, &advisor);
+	if (err && err != -ENOENT)
+		return err;
 	if (advisor == KSM_ADVISOR_OTHER)
 		return -EOPNOTSUPP; /* taken off, it could not be put back */
 	err = advisor == KSM_ADVISOR_NONE

@@ -101,13 +101,14 @@ static int add(struct libscols_table *table, const char *name, int flags, int js
 	return column ? scols_column_set_json_type(column, json_type) : -ENOMEM;
 }
 
-static void set_number(struct libscols_line *line, size_t column, bool known, int64_t value)
+/* Returns 0 or an error. */
+static int set_number(struct libscols_line *line, size_t column, bool known, int64_t value)
 {
 	char buf[32];
 	if (!known)
-		return; /* an empty cell is null in JSON */
+		return 0; /* an empty cell is null in JSON */
 	snprintf(buf, sizeof(buf), "%" PRId64, value);
-	scols_line_set_data(line, column, buf);
+	return scols_line_set_data(line, column, buf);
 }
 
 static int print_table(const struct info *info)
@@ -120,24 +121,25 @@ static int print_table(const struct info *info)
 		scols_unref_table(table);
 		return -ENOMEM;
 	}
-	for (int key = 0; key < KSM_KEYS; key++) {
+	int err = 0;
+	for (int key = 0; key < KSM_KEYS && !err; key++) {
 		char value[32];
 		struct libscols_line *line = scols_table_new_line(table, NULL);
-		if (!line)
-			break;
 		if (ksm_has(&info->state, (enum ksm_key)key))
 			ksm_format((enum ksm_key)key, info->state.value[key], value, sizeof(value));
 		else
 			snprintf(value, sizeof(value), "%s",
 				info->state.error[key] == -ENOENT ? "absent" : "unreadable");
-		scols_line_set_data(line, 0, ksm_keys[key].name);
-		scols_line_set_data(line, 1, value);
-		scols_line_set_data(line, 2, ksm_keys[key].unit);
-		scols_line_set_data(line, 3, ksm_keys[key].meaning);
+		if (!line || scols_line_set_data(line, 0, ksm_keys[key].name) ||
+			scols_line_set_data(line, 1, value) ||
+			scols_line_set_data(line, 2, ksm_keys[key].unit) ||
+			scols_line_set_data(line, 3, ksm_keys[key].meaning))
+			err = -ENOMEM;
 	}
-	scols_print_table(table);
+	if (!err)
+		err = ctl_print_table(table);
 	scols_unref_table(table);
-	return 0;
+	return err;
 }
 
 /* One object, named as the kernel's files; what this kernel lacks is null. */
@@ -161,22 +163,24 @@ static int print_json(const struct info *info)
 		scols_unref_table(table);
 		return -ENOMEM;
 	}
-	for (int key = 0; key < KSM_KEYS; key++) {
+	for (int key = 0; key < KSM_KEYS && !err; key++) {
 		char value[32];
 		if (ksm_has(&info->state, (enum ksm_key)key))
-			scols_line_set_data(line, (size_t)key,
+			err = scols_line_set_data(line, (size_t)key,
 				ksm_format((enum ksm_key)key, info->state.value[key], value,
 					sizeof(value)));
 	}
 	int64_t saved = 0;
 	bool known = ksm_saved_pages(&info->state, &saved);
-	set_number(line, KSM_KEYS, known, saved * info->page_bytes);
-	set_number(line, KSM_KEYS + 1, true, info->page_bytes);
-	set_number(line, KSM_KEYS + 2, info->ksmd_pid >= 0, info->ksmd_pid);
-	set_number(line, KSM_KEYS + 3, info->ksmd_cpu_ns >= 0, info->ksmd_cpu_ns);
-	scols_print_table(table);
+	if (err || set_number(line, KSM_KEYS, known, saved * info->page_bytes) ||
+		set_number(line, KSM_KEYS + 1, true, info->page_bytes) ||
+		set_number(line, KSM_KEYS + 2, info->ksmd_pid >= 0, info->ksmd_pid) ||
+		set_number(line, KSM_KEYS + 3, info->ksmd_cpu_ns >= 0, info->ksmd_cpu_ns))
+		err = -ENOMEM;
+	else
+		err = ctl_print_table(table);
 	scols_unref_table(table);
-	return 0;
+	return err;
 }
 
 int info_run(struct ctl *ctl, int argc, char **argv)

@@ -55,6 +55,16 @@ int ctl_usage(const char *verb, const char *format, ...) __attribute__((format(p
  */
 int ctl_bad_option(const char *verb, int result, char **argv);
 
+/*
+ * Read what a failure must put back, before the first write. A tunable that is there and cannot be read
+ * could not be: that is told. Returns an exit code.
+ */
+int ctl_read_before(struct ctl *ctl, struct ksm_state *before);
+
+/* Print all of a table, or nothing of it. Returns 0 or -errno. */
+struct libscols_table;
+int ctl_print_table(struct libscols_table *table);
+
 /* Put all tunables back to `before` after a failure; says so where that fails too. */
 void ctl_put_back(struct ctl *ctl, const struct ksm_state *before);
 

@@ -166,6 +166,8 @@ int set_run(struct ctl *ctl, int argc, char **argv)
 		return code;
 	ksm_read(&ctl->ksm, &before);
 	code = check(&request, &before);
+	if (!code)
+		code = ctl_read_before(ctl, &before);
 	if (code)
 		return code;
 	code = apply(ctl, &request, &before);

@@ -38,7 +38,7 @@ int start_run(struct ctl *ctl, int argc, char **argv)
 		return CTL_REFUSED;
 	}
 	struct ksm_state before;
-	ksm_read(&ctl->ksm, &before);
+	code = ctl_read_before(ctl, &before);
 	for (int i = 1; i < argc && !code; i++)
 		code = ctl_set(ctl, keys[i - 1], values[i - 1]);
 	if (!code)

@@ -42,16 +42,21 @@ static int check_room(struct ctl *ctl)
 	return CTL_REFUSED;
 }
 
-/* Wait for the child that writes, showing what is left on a terminal. Returns its wait status. */
-static int watch(struct ctl *ctl, pid_t child)
+/*
+ * Wait for the child that writes, showing what is left on a terminal. Returns 0 with its wait status,
+ * or -errno.
+ */
+static int watch(struct ctl *ctl, pid_t child, int *status)
 {
-	int status;
+	int err = 0;
 	bool terminal = isatty(STDERR_FILENO);
 	int64_t first = saved_mib(ctl);
 	bool shown = false;
 	for (;;) {
-		pid_t done = waitpid(child, &status, terminal ? WNOHANG : 0);
-		if (done == child || (done < 0 && errno != EINTR))
+		pid_t done = waitpid(child, status, terminal ? WNOHANG : 0);
+		if (done < 0 && errno != EINTR)
+			err = -errno;
+		if (done == child || err)
 			break;
 		if (!terminal)
 			continue;
@@ -62,7 +67,7 @@ static int watch(struct ctl *ctl, pid_t child)
 	}
 	if (shown)
 		fputs("\r\033[K", stderr);
-	return status;
+	return err;
 }
 
 int unmerge_all(struct ctl *ctl, bool force)
@@ -88,8 +93,10 @@ int unmerge_all(struct ctl *ctl, bool force)
 		int err = ksm_set(&ctl->ksm, KSM_RUN, KSM_RUN_UNMERGE);
 		_exit(err ? ctl_fail("cannot write", "run", err) : CTL_OK);
 	}
-	int status = watch(ctl, child);
+	int status = 0, err = watch(ctl, child, &status);
 	signal(SIGINT, old);
+	if (err)
+		return ctl_fail("cannot wait for", "the child process that unmerges", err);
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	ctl_error("unmerging was ended by signal %d: part of the memory may still be merged; "

@@ -125,6 +125,19 @@ static struct column_choice without_repeats(const struct column_choice *all)
 	return once;
 }
 
+/* All of it, or nothing: half a table, or half of JSON, would be taken for all. */
+static int print_whole(struct libscols_table *table)
+{
+	char *text = NULL;
+	int err = scols_print_table_to_string(table, &text);
+	if (!err && !text)
+		err = -ENOMEM;
+	if (!err)
+		fputs(text, stdout);
+	free(text);
+	return err;
+}
+
 int print_table(const struct print_source *rows, const struct print_options *asked)
 {
 	struct print_options options = *asked;
@@ -150,7 +163,7 @@ int print_table(const struct print_source *rows, const struct print_options *ask
 		scols_table_set_termwidth(table, options.width);
 		err = scols_print_table_to_string(table, options.text);
 	} else if (!err) {
-		err = scols_print_table(table);
+		err = print_whole(table);
 	}
 	scols_unref_table(table);
 	return err;

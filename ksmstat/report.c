@@ -133,7 +133,7 @@ int report(const struct options *options, const struct root *root)
 		err = print_entries(&list, &options->print, select_any(&options->selection));
 	if (err)
 		error("cannot make the table: %s", strerror(-err));
-	if (list.unreadable)
+	if (!err && list.unreadable)
 		error("%zu of %zu processes could not be read%s", list.unreadable, list.count,
 			geteuid() ? "; as root more can be" : "");
 	code = err ? STAT_FAILED : found_code(options, &list);

@@ -175,7 +175,8 @@ int ksm_restore(const struct ksm *ksm, const struct ksm_state *saved, enum ksm_k
 			now &= ~(int64_t)KSM_RUN_OFFLINE;
 			wanted &= ~(int64_t)KSM_RUN_OFFLINE;
 		}
-		if (!err && now != wanted)
+		/* What cannot be read is written all the same: the value is known. */
+		if (err || now != wanted)
 			err = ksm_set(ksm, key, wanted);
 		if (err && !first) {
 			first = err;
