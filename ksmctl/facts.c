@@ -191,7 +191,7 @@ static void read_service(struct facts *facts)
 		return;
 	if (state_holder(&dir) > 0) {
 		snprintf(facts->service_phase, sizeof(facts->service_phase), "running");
-		if (file_read(dir.fd, "status", buf, sizeof(buf)) > 0) {
+		if (state_read(&dir, "status", buf, sizeof(buf)) > 0) {
 			const char *phase = strstr(buf, "phase=");
 			if (phase)
 				snprintf(facts->service_phase, sizeof(facts->service_phase), "%.*s",

@@ -45,18 +45,61 @@ void state_close(struct state_dir *dir)
 	dir->lock_fd = dir->fd = -1;
 }
 
-/* A record lock: the kernel drops it when the holder ends in any way, and can tell who holds it. */
+/* Nothing waits in a folder of ours, and nothing is followed out of it. */
+#define FLAGS (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+/* Whether it is a file, and of this folder alone: not a pipe that never ends, nor a second name of another. */
+static int plain(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) && st.st_nlink <= 1 ? 0 : -EINVAL;
+}
+
+ssize_t state_read(const struct state_dir *dir, const char *name, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t n = 0;
+	int fd = openat(dir->fd, name, O_RDONLY | FLAGS);
+	if (fd < 0)
+		return -errno;
+	int err = plain(fd);
+	while (!err && len < size && (n = read(fd, text + len, size - len)) != 0) {
+		if (n > 0)
+			len += (size_t)n;
+		else if (errno != EINTR)
+			err = -errno;
+	}
+	close(fd);
+	if (err || len == size)
+		return err ? err : -EFBIG;
+	text[len] = '\0';
+	return (ssize_t)len;
+}
+
+/*
+ * A record lock: the kernel drops it when the holder ends in any way, and can tell who holds it. The file is
+ * closed to others: whoever may read it may hold a lock too, and so keep the service from starting.
+ */
 int state_lock(struct state_dir *dir, pid_t *holder)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	int fd = openat(dir->fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int fd = openat(dir->fd, LOCK_NAME, O_RDWR | O_CREAT | FLAGS, 0600);
 	if (fd < 0)
 		return -errno;
+	int err = plain(fd);
+	if (!err && fchmod(fd, 0600) < 0)
+		err = -errno;
+	if (err) {
+		close(fd);
+		return err;
+	}
 	if (fcntl(fd, F_SETLK, &lock) == 0) {
 		dir->lock_fd = fd;
 		return 0;
 	}
-	int err = errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
+	err = errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
 	*holder = 0;
 	if (fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
 		*holder = lock.l_pid;
@@ -67,10 +110,12 @@ int state_lock(struct state_dir *dir, pid_t *holder)
 pid_t state_holder(const struct state_dir *dir)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
-	int fd = openat(dir->fd, LOCK_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(dir->fd, LOCK_NAME, O_RDONLY | FLAGS);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	int err = fcntl(fd, F_GETLK, &lock) < 0 ? -errno : lock.l_type == F_UNLCK ? -ESRCH : 0;
+	int err = plain(fd);
+	if (!err)
+		err = fcntl(fd, F_GETLK, &lock) < 0 ? -errno : lock.l_type == F_UNLCK ? -ESRCH : 0;
 	close(fd);
 	return err ? err : lock.l_pid;
 }
@@ -79,8 +124,10 @@ int state_replace(const struct state_dir *dir, const char *name, const char *tex
 {
 	char fresh[64];
 	snprintf(fresh, sizeof(fresh), ".%s.new", name);
-	int fd =
-		openat(dir->fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	/* A new file, whatever has that name: one of a service that was killed, or a link to another file. */
+	if (unlinkat(dir->fd, fresh, 0) < 0 && errno != ENOENT)
+		return -errno;
+	int fd = openat(dir->fd, fresh, O_WRONLY | O_CREAT | O_EXCL | FLAGS, 0644);
 	if (fd < 0)
 		return -errno;
 	ssize_t n = write(fd, text, len);
@@ -115,7 +162,7 @@ int state_save_first(const struct state_dir *dir, const struct ksm_state *first,
 int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *ksmd_nice)
 {
 	char text[2048];
-	ssize_t len = file_read(dir->fd, FIRST_NAME, text, sizeof(text));
+	ssize_t len = state_read(dir, FIRST_NAME, text, sizeof(text));
 	if (len < 0)
 		return (int)len;
 	for (int key = 0; key < KSM_KEYS; key++)

@@ -25,7 +25,10 @@ void state_close(struct state_dir *dir);
 /* Take the lock that says a service is running. Returns 0, or -EBUSY with the holder's PID (0 unknown). */
 int state_lock(struct state_dir *dir, pid_t *holder);
 
-/* Who holds the lock. Returns the PID, or -ESRCH when nobody does, or -errno. */
+/*
+ * Who holds the lock. Returns the PID, or -ESRCH when nobody does, or -errno: -EACCES to other users, who
+ * cannot ask.
+ */
 pid_t state_holder(const struct state_dir *dir);
 
 /*
@@ -36,6 +39,12 @@ pid_t state_holder(const struct state_dir *dir);
 int state_save_first(const struct state_dir *dir, const struct ksm_state *first, int ksmd_nice);
 int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *ksmd_nice);
 int state_drop_first(const struct state_dir *dir);
+
+/*
+ * Read a file of the folder whole, as a string. Returns its length, or -errno: -EINVAL where it is no file of
+ * this folder's own (a pipe, a second name of another), -ELOOP for a symbolic link, -EFBIG.
+ */
+ssize_t state_read(const struct state_dir *dir, const char *name, char *text, size_t size);
 
 /* Replace a file of the folder at once, so that a reader sees the old or the new. 0 or -errno. */
 int state_replace(const struct state_dir *dir, const char *name, const char *text, size_t len);

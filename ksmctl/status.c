@@ -123,6 +123,25 @@ static void print_status(const char *text)
 		(double)number(text, "ksmd_cpu_ns") / 1e9, number(text, "ns_per_page"));
 }
 
+/* Whether the file is one that the service wrote: as JSON its words that are numbers go out unquoted. */
+static bool is_status(const char *text)
+{
+	static const char *const words[] = { "phase=", "reason=" };
+	for (const char *line = text; *line;) {
+		const char *end = strchrnul(line, '\n'),
+			   *value = memchr(line, '=', (size_t)(end - line));
+		bool word = false;
+		int64_t number;
+		for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+			word |= !strncmp(line, words[i], strlen(words[i]));
+		if (!*end || !value ||
+			(!word && file_parse_i64(value + 1, (size_t)(end - value - 1), &number)))
+			return false;
+		line = end + 1;
+	}
+	return *text;
+}
+
 /* The status file as one JSON object: -1 is null. */
 static int print_status_json(char *text)
 {
@@ -143,20 +162,21 @@ static int print_status_json(char *text)
 		scols_column_set_json_type(column, word	  ? SCOLS_JSON_STRING
 						   : flag ? SCOLS_JSON_BOOLEAN
 							  : SCOLS_JSON_NUMBER);
-		if (word || strcmp(value, "-1") != 0)
-			scols_line_set_data(cells, at, value);
+		if ((word || strcmp(value, "-1") != 0) && scols_line_set_data(cells, at, value))
+			break;
 		at++;
 	}
-	bool ok = cells && !rest;
-	if (ok) {
+	int err = cells && !rest ? 0 : -ENOMEM;
+	if (!err) {
 		scols_table_enable_json(table, 1);
-		scols_table_set_name(table, "status");
-		scols_table_add_line(table, cells);
-		scols_print_table(table);
+		if (scols_table_set_name(table, "status") || scols_table_add_line(table, cells))
+			err = -ENOMEM;
+		else
+			err = ctl_print_table(table);
 	}
 	scols_unref_line(cells);
 	scols_unref_table(table);
-	return ok ? CTL_OK : ctl_fail("cannot make", "the JSON", -ENOMEM);
+	return err ? ctl_fail("cannot make", "the JSON", err) : CTL_OK;
 }
 
 int status_run(struct ctl *ctl, int argc, char **argv)
@@ -168,11 +188,16 @@ int status_run(struct ctl *ctl, int argc, char **argv)
 	int code = parse(argc, argv, &json, NULL, &dir);
 	if (code)
 		return code;
-	ssize_t len = dir.fd < 0 ? -ENOENT : file_read(dir.fd, JOURNAL_STATUS, text, sizeof(text));
+	ssize_t len = dir.fd < 0 ? -ENOENT : state_read(&dir, JOURNAL_STATUS, text, sizeof(text));
 	pid_t holder = dir.fd < 0 ? -ESRCH : state_holder(&dir);
 	state_close(&dir);
+	/* The lock is root's to ask; a signal that is not sent tells too. */
+	if (len >= 0 && holder == -EACCES)
+		holder = kill((pid_t)number(text, "pid"), 0) < 0 && errno == ESRCH ? -ESRCH : 0;
 	if (len == -ENOENT || holder == -ESRCH)
 		return not_running();
+	if (len >= 0 && !is_status(text))
+		len = -EINVAL;
 	if (len < 0)
 		return ctl_fail("cannot read", "the status", (int)len);
 	if (json)
@@ -208,7 +233,7 @@ int why_run(struct ctl *ctl, int argc, char **argv)
 	if (code)
 		return code;
 	ssize_t len =
-		dir.fd < 0 ? -ENOENT : file_read(dir.fd, JOURNAL_DECISIONS, text, sizeof(text));
+		dir.fd < 0 ? -ENOENT : state_read(&dir, JOURNAL_DECISIONS, text, sizeof(text));
 	state_close(&dir);
 	if (len == -ENOENT)
 		return not_running();
@@ -237,6 +262,8 @@ int boost_run(struct ctl *ctl, int argc, char **argv)
 	state_close(&dir);
 	if (holder == -ESRCH || holder == 0)
 		return not_running();
+	if (holder == -EACCES)
+		return ctl_fail("cannot signal", "the daemon", holder);
 	if (holder < 0)
 		return ctl_fail("cannot read", "the lock", holder);
 	return kill(holder, SIGUSR1) < 0 ? ctl_fail("cannot signal", "the daemon", -errno) : CTL_OK;

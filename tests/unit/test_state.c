@@ -244,10 +244,14 @@ START_TEST(replace)
 	ck_assert_int_eq(state_replace(&dir, "status", "next\n", 5), 0);
 	temp_expect("replace/status", "next\n");
 	ck_assert_int_eq(faccessat(dir.fd, ".status.new", F_OK, 0), -1);
-	/* A link in its place is not followed. */
+	/* A link in its place is not followed, be it symbolic or hard. */
 	temp_put("replace/victim", "victim\n");
 	ck_assert_int_eq(symlinkat("victim", dir.fd, ".status.new"), 0);
-	ck_assert_int_eq(state_replace(&dir, "status", "x\n", 2), -ELOOP);
+	ck_assert_int_eq(state_replace(&dir, "status", "x\n", 2), 0);
+	temp_expect("replace/victim", "victim\n");
+	temp_expect("replace/status", "x\n");
+	ck_assert_int_eq(linkat(dir.fd, "victim", dir.fd, ".status.new", 0), 0);
+	ck_assert_int_eq(state_replace(&dir, "status", "next\n", 5), 0);
 	temp_expect("replace/victim", "victim\n");
 	temp_expect("replace/status", "next\n");
 	/* What cannot be put in place leaves nothing behind. */
