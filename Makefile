@@ -76,7 +76,7 @@ $B/tests/crowd: $O/tests/scene/crowd.o
 $B/tests/demo: $O/tests/demo/demo.o $O/tests/demo/service.o $O/all.a
 	@mkdir -p $(@D)
 	$Q$(link)
--include tests/unit/rules.mk tests/fuzz/rules.mk tests/bench/rules.mk
+-include tests/unit/rules.mk tests/fuzz/rules.mk tests/fault/rules.mk tests/bench/rules.mk
 SIM_MODEL := model model_memory model_visit
 $B/tests/test_sim: $(patsubst %,$O/tests/sim/%.o,test_sim sim sim_world properties scenarios scenarios_memory \
 		scenarios_world $(SIM_MODEL)) $(patsubst %,$O/ksmctl/%.o,policy policy_text rate)
@@ -86,13 +86,13 @@ $B/tests/calibrate: $(patsubst %,$O/tests/sim/%.o,calibrate real $(SIM_MODEL)) $
 	@mkdir -p $(@D)
 	$Q$(link) $(call pkg,libs,check)
 SIM := $B/tests/test_sim $B/tests/calibrate
-TESTS := $(UNIT) $(FUZZ) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $B/tests/calibrate
+TESTS := $(UNIT) $(FUZZ) $B/tests/test_sim $(wildcard tests/cli/*.sh tests/live/*.sh) $(LIVE) $(FAULTS) $B/tests/calibrate
 # What every day takes of check-kernels: the machines that are ready in seconds, where they are cached already.
 VM_QUICK := "tests/vm/daemon.sh 6.1" "tests/vm/opt_in.sh 6.12"
 
 #: all              the programs and the library (the default)
 .PHONY: all check check-kernels check-systemd check-long check-monitoring demo deps fixtures help lint asan tsan valgrind bench-stat deb check-deb install uninstall clean tests
-tests: all $(UNIT) $(FUZZ) $(LIVE) $(SIM) $B/tests/demo $B/tests/job $B/tests/scene $B/tests/crowd examples
+tests: all $(UNIT) $(FUZZ) $(LIVE) $(SIM) $(FAULTS) $B/tests/demo $B/tests/job $B/tests/scene $B/tests/crowd examples
 #: check            all tests; the live ones need root
 check:
 	@.ci/deps check
