@@ -12,7 +12,8 @@ if [ "${1-}" = -n ]; then
 fi
 kernel=${1:-6.12}
 [ $# -eq 0 ] || shift
-tests=(memory exact groups reg_merge daemon cli_ksm cli_classic exits)
+# Not daemon: its limits of time are those of a real processor, tests/vm/daemon.sh is for here.
+tests=(memory exact groups reg_merge cli_ksm cli_classic exits)
 [ $# -eq 0 ] || tests=("$@")
 . "${BASH_SOURCE%/*}/guest.bash"
 
