@@ -237,6 +237,23 @@ for text in README.md CONTRIBUTING.md docs/*.md tests/fixtures/README.md; do
 done
 verdict "$problem" 'files, links and targets that the texts name exist'
 
+# Rows of SECURITY.md end in their tests: `FILE` "NAME"; "ANOTHER"; `FILE` "NAME"
+sed -n 's/^| .* | \(.*`tests.*\) |$/\1/p' docs/SECURITY.md >"$work/rows"
+problem=
+[ "$(wc -l <"$work/rows")" -eq "$(grep '^| ' docs/SECURITY.md | grep -vc '| test |$')" ] ||
+	problem="a row of SECURITY.md names no test"$'\n'
+while IFS= read -r word; do
+	case $word in
+	'`'*) file=${word//\`/} named= ;;
+	*)
+		word=${word#?} named=1
+		grep -qsF -e "${word%?}" "$file" || problem+="SECURITY.md: no test '${word%?}' in $file"$'\n'
+		;;
+	esac
+done < <(grep -oE '`tests/[^`]*`|"[^"]*"' "$work/rows")
+[ -n "$named" ] || problem+="SECURITY.md: no test named of $file"
+verdict "$problem" 'the tests that SECURITY.md names exist'
+
 # --- the unit file
 unit=docs/ksmctl.service.in
 sed "s|@SBINDIR@|$work/bin|" $unit >"$work/ksmctl.service"
