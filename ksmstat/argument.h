@@ -7,8 +7,8 @@
 
 /* Each returns -1 to go on, or an exit code after telling what is wrong. */
 
-/* Of -p, -c, -u or -g, which is `letter`. */
-int argument_selection(struct options *options, int letter, const char *list);
+/* Of -p, -c, -u or -g, which is c. */
+int argument_selection(struct options *options, int c, const char *list);
 int argument_by(struct options *options, const char *word);
 int argument_sort(struct options *options, const char *name);
 int argument_settle(struct options *options, const char *text);

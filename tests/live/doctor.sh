@@ -151,6 +151,7 @@ if has smart_scan; then
 	echo 20 >$ksm/sleep_millisecs
 	echo 50 >$ksm/pages_to_scan
 	start equal 64
+	sleep 0.5 # the batch of before is over
 	first smart-scan 1 'a late twin'
 	echo 0 >$ksm/smart_scan
 	silent smart-scan 'a late twin, and all are looked at'
