@@ -79,8 +79,11 @@ int ctl_print_table(struct libscols_table *table)
 	int err = scols_print_table_to_string(table, &text);
 	if (!err && (!text || !*text))
 		err = -ENOMEM;
-	if (!err)
+	if (!err) {
 		fputs(text, stdout);
+		if (text[strlen(text) - 1] != '\n') /* of tables the library leaves out the last one */
+			putchar('\n');
+	}
 	free(text);
 	return err;
 }

@@ -132,8 +132,11 @@ static int print_whole(struct libscols_table *table)
 	int err = scols_print_table_to_string(table, &text);
 	if (!err && !text)
 		err = -ENOMEM;
+	size_t len = err ? 0 : strlen(text);
 	if (!err)
 		fputs(text, stdout);
+	if (len && text[len - 1] != '\n') /* of tables the library leaves out the last one */
+		putchar('\n');
 	free(text);
 	return err;
 }

@@ -76,6 +76,7 @@ what_is_wrong()
 	[[ $code =~ ^($want)$ ]] || echo "exit code $code, not $want"
 	text=$(tr -d '\0' <"$work/out")
 	matches "$text" "$out" || printf 'stdout:\n%s\nwhich is not: %s\n' "$text" "$out"
+	[ $code != 0 ] || [ -z "$(tail -c 1 "$work/out" | tr -d '\0')" ] || echo 'stdout ends within a line'
 	text=$(tr -d '\0' <"$work/err")
 	matches "$text" "$err" || printf 'stderr:\n%s\nwhich is not: %s\n' "$text" "$err"
 	# Every message says who speaks; also a crash or a report of a sanitizer shows here.
