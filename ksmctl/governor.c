@@ -137,8 +137,12 @@ static int carry_out(struct governor *governor)
 		{ KSM_RUN, decision->run, found->run },
 	};
 	for (size_t i = 0; i < sizeof(writes) / sizeof(*writes); i++) {
-		if (writes[i].wanted < 0 || writes[i].found < 0 ||
-			writes[i].wanted == writes[i].found)
+		/*
+		 * A knob that is there and could not be read just now is written all the same: the policy
+		 * takes it for written, and would else take its old value for the work of somebody else.
+		 */
+		bool there = writes[i].found >= 0 || ksm_has(&governor->first, writes[i].key);
+		if (writes[i].wanted < 0 || !there || writes[i].wanted == writes[i].found)
 			continue;
 		int err = ksm_set(governor->ksm, writes[i].key, writes[i].wanted);
 		if (err) {

@@ -1,7 +1,7 @@
 # Faults of the kernel and of memory, injected into the programs as they are.
 # SPDX-License-Identifier: GPL-2.0-or-later
 # make check has the quick form of these, make check-faults all of it.
-FAULTS := $B/tests/fault/verbs
+FAULTS := $B/tests/fault/verbs $B/tests/fault/service
 FAULT_PLAYERS := $B/tests/fault/fault.so $B/tests/fault/kernel.so
 $B/tests/fault/fault.so: tests/fault/fault.c
 	@mkdir -p $(@D)
