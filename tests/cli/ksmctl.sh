@@ -378,7 +378,7 @@ check 'run: code 0' 0 '' '' -- "$ctl" run true
 check 'run: code of the command' 7 '' '' -- "$ctl" run sh -c 'exit 7'
 check 'run: signal of the command' 143 '' '' -- "$ctl" run -- sh -c 'kill -TERM $$'
 check 'run: arguments as they are' 0 '^<a b> <> <-v> <\*>$' '' -- \
-	"$ctl" run printf '<%s> <%s> <%s> <%s>' 'a b' '' -v '*'
+	"$ctl" run printf '<%s> <%s> <%s> <%s>\n' 'a b' '' -v '*'
 check 'run --: options of the command' 0 '^-v$' '' -- "$ctl" run -- echo -v
 check 'run: not found' 127 '' "^ksmctl: cannot run 'no-such-program': No such file" -- \
 	env PATH=/usr/bin:/bin "$ctl" run no-such-program
