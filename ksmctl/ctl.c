@@ -81,8 +81,8 @@ int ctl_print_table(struct libscols_table *table)
 		err = -ENOMEM;
 	if (!err) {
 		fputs(text, stdout);
-		if (text[strlen(text) - 1] !=
-			'\n') /* of tables the library leaves out the last one */
+		/* of tables the library leaves out the last one */
+		if (text[strlen(text) - 1] != '\n')
 			putchar('\n');
 	}
 	free(text);

@@ -140,13 +140,13 @@ static const char *judge_stop(struct run *run)
 static void sweep(const char *name, const struct fault *base, const int *errs, size_t err_count,
 	const char *(*judge)(struct run *), long most)
 {
+	struct run run;
 	const char *problem = NULL;
 	char what[600] = "";
 	long calls = 0;
 	for (long at = 1; at < most && !problem; at += exhaustive || at < 60 ? 1 : 7) {
 		bool hit = false;
 		for (size_t i = 0; i < (exhaustive ? err_count : 1) && !problem; i++) {
-			struct run run;
 			struct fault fault = *base;
 			fault.at = at;
 			fault.times = 1;
