@@ -159,12 +159,8 @@ int state_save_first(const struct state_dir *dir, const struct ksm_state *first,
 	return state_replace(dir, FIRST_NAME, text, at);
 }
 
-int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *ksmd_nice)
+int state_parse_first(char *text, struct ksm_state *first, int *ksmd_nice)
 {
-	char text[2048];
-	ssize_t len = state_read(dir, FIRST_NAME, text, sizeof(text));
-	if (len < 0)
-		return (int)len;
 	for (int key = 0; key < KSM_KEYS; key++)
 		first->error[key] = -ENOENT;
 	char *rest = text, *line;
@@ -188,6 +184,13 @@ int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *
 		}
 	}
 	return ksm_has(first, KSM_RUN) ? 0 : -EINVAL;
+}
+
+int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *ksmd_nice)
+{
+	char text[2048];
+	ssize_t len = state_read(dir, FIRST_NAME, text, sizeof(text));
+	return len < 0 ? (int)len : state_parse_first(text, first, ksmd_nice);
 }
 
 int state_drop_first(const struct state_dir *dir)

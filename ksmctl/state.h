@@ -38,6 +38,9 @@ pid_t state_holder(const struct state_dir *dir);
  */
 int state_save_first(const struct state_dir *dir, const struct ksm_state *first, int ksmd_nice);
 int state_load_first(const struct state_dir *dir, struct ksm_state *first, int *ksmd_nice);
+
+/* The same of its text, which is changed. Returns 0 or -EINVAL. */
+int state_parse_first(char *text, struct ksm_state *first, int *ksmd_nice);
 int state_drop_first(const struct state_dir *dir);
 
 /*

@@ -82,7 +82,7 @@ static int read_memory(
 		if (entry->smaps_error != -ESRCH)
 			break;
 		int err = proc_read_stat(proc, &stat);
-		if (err || stat.state == 'Z' || stat.state == 'X')
+		if (err || stat.exiting || stat.state == 'Z' || stat.state == 'X')
 			return -ESRCH;
 		entry->stat = stat;
 	}

@@ -69,7 +69,7 @@ static const struct {
 	{ 'T', IN(REPORT), "tree", NULL, "--by cgroup, as a tree with the sums of all below" },
 	{ 't', IN(REPORT), "total", NULL, "a last line with totals of the columns that add up" },
 	{ 'b', TABLES | IN(INTERVAL), "bytes", NULL, "sizes in bytes" },
-	{ 'n', TABLES | IN(INTERVAL), "noheadings", NULL, "no line of headings" },
+	{ 'n', TABLES | IN(CLASSIC) | IN(INTERVAL), "noheadings", NULL, "no line of headings" },
 	{ 'J', IN(REPORT) | IN(ESTIMATE) | IN(AUDIT) | IN(INTERVAL), "json", NULL,
 		"JSON; sizes in bytes, null where not known" },
 	{ 'r', IN(REPORT) | IN(INTERVAL), "raw", NULL, "raw, blank between fields" },

@@ -14,7 +14,9 @@
 
 #include "sysfs/file.h"
 
-#define PF_KTHREAD 0x00200000 /* include/linux/sched.h; told in field 9 of stat */
+/* include/linux/sched.h; told in field 9 of stat */
+#define PF_EXITING 0x00000004
+#define PF_KTHREAD 0x00200000
 
 static int open_pid(struct proc *proc, int dirfd, const char *path, pid_t pid)
 {
@@ -175,6 +177,7 @@ int proc_parse_stat(const char *text, size_t len, struct proc_stat *stat)
 	}
 	out.ppid = (pid_t)fields[STAT_PPID];
 	out.kernel_thread = fields[STAT_FLAGS] & PF_KTHREAD;
+	out.exiting = fields[STAT_FLAGS] & PF_EXITING;
 	out.minflt = (uint64_t)fields[STAT_MINFLT];
 	out.majflt = (uint64_t)fields[STAT_MAJFLT];
 	out.utime_ticks = (uint64_t)fields[STAT_UTIME];

@@ -47,6 +47,7 @@ struct proc_stat {
 	char comm[PROC_COMM_MAX]; /* raw bytes: escape before showing */
 	char state;
 	bool kernel_thread;
+	bool exiting; /* its main thread is, or has done so */
 	pid_t ppid;
 	int threads;
 	uint64_t minflt, majflt; /* page faults */

@@ -89,6 +89,9 @@ verdict "$([ ! -e evil ] || { rm evil; echo 'the name of a process was carried o
 if ! command -v zsh >/dev/null; then
 	skip 'zsh' 'zsh is not installed'
 	finish
+elif ! zsh -fc 'zmodload zsh/zpty && zpty try true' 2>/dev/null; then
+	skip 'zsh' 'no pseudo-terminal can be had here'
+	finish
 fi
 verdict "$(zsh -n docs/completion/ksm.zsh 2>&1)" 'the file for zsh can be read'
 cp docs/completion/ksm.zsh "$work/fn/_ksmctl"

@@ -13,15 +13,15 @@ static struct {
 	size_t size;
 } file;
 
-ssize_t __wrap_file_read(int dirfd, const char *path, char *buf, size_t size);
+ssize_t __wrap_state_read(const struct state_dir *dir, const char *name, char *buf, size_t size);
 int __wrap_state_open(struct state_dir *dir, const char *path, bool create);
 void __wrap_state_close(struct state_dir *dir);
 pid_t __wrap_state_holder(const struct state_dir *dir);
 int __wrap_ctl_read_config(struct config *config, const char *path, bool given);
 
-ssize_t __wrap_file_read(int dirfd, const char *path, char *buf, size_t size)
+ssize_t __wrap_state_read(const struct state_dir *dir, const char *name, char *buf, size_t size)
 {
-	(void)dirfd, (void)path;
+	(void)dir, (void)name;
 	if (file.size >= size)
 		return -EFBIG;
 	memcpy(buf, file.data, file.size);

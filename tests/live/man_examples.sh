@@ -13,6 +13,7 @@ n=0 bad=0
 skip_all() { echo "# SKIP $1"; exit 77; }
 [ "$(id -u)" = 0 ] && [ -w $ksm/run ] || skip_all "KSM cannot be used here: $ksm/run is not writable"
 for tool in python3 unshare script; do command -v $tool >/dev/null || skip_all "$tool is not installed"; done
+unshare --mount --propagation private true 2>/dev/null || skip_all "no mounts can be made here"
 
 work=$(mktemp -d /var/tmp/ksm-man.XXXXXX) || exit 1
 trap 'rm -rf --one-file-system "$work"' EXIT

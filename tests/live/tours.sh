@@ -13,6 +13,7 @@ tour=docs/TOURS.md
 skip_all() { echo "# SKIP $1"; exit 77; }
 [ "$(id -u)" = 0 ] && [ -w $ksm/run ] || skip_all "KSM cannot be used here: $ksm/run is not writable"
 for tool in jq python3 pkg-config unshare; do command -v $tool >/dev/null || skip_all "$tool is not installed"; done
+unshare --mount --propagation private true 2>/dev/null || skip_all "no mounts can be made here"
 [ ! -e /run/ksmctl/lock ] || flock -n /run/ksmctl/lock true || skip_all 'the service runs here'
 
 work=$(mktemp -d /var/tmp/ksm-tours.XXXXXX) || exit 1
