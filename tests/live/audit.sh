@@ -69,14 +69,7 @@ merge()
 	echo 0 >$ksm/run # nothing moves now
 }
 
-take
-before=$(knobs)
-guard
-! has advisor_mode || echo none >$ksm/advisor_mode
-! has smart_scan || echo 0 >$ksm/smart_scan
-! has use_zero_pages || echo 0 >$ksm/use_zero_pages
-echo 100000 >$ksm/pages_to_scan
-echo 1 >$ksm/sleep_millisecs
+begin_scene
 scene=$work/bin/scene
 own=$((128 * page)) # what is not zero in the scene of zeros
 
@@ -172,11 +165,4 @@ else
 	echo "ok $n - zeros # SKIP no use_zero_pages"
 fi
 
-let_go
-put_back "$before"
-found=$(as_found "$before")
-n=$((n + 1))
-if [ -z "$found" ]; then echo "ok $n - the knobs are as before"; else bad=$((bad + 1)); echo "not ok $n - $found"; fi
-release
-echo "1..$n"
-exit $((bad > 0))
+end_scene

@@ -29,14 +29,7 @@ trap 'exit 1' INT TERM HUP
 # column NAME PID: in bytes.
 column() { "$B/ksmstat" -b -n -r -o "$1" -p "$2"; }
 
-take
-before=$(knobs)
-guard
-! has advisor_mode || echo none >$ksm/advisor_mode
-! has smart_scan || echo 0 >$ksm/smart_scan
-! has use_zero_pages || echo 0 >$ksm/use_zero_pages
-echo 100000 >$ksm/pages_to_scan
-echo 1 >$ksm/sleep_millisecs
+begin_scene
 echo 1 >$ksm/run
 start equal 16
 start equal 16
@@ -64,11 +57,4 @@ within 0 65536 "$(column SAVED "${pids[1]}")" 'its twins have gone: nothing is s
 profit=$(column PROFIT "${pids[1]}")
 [ "$profit" = - ] || within 15000000 17000000 "$profit" "and the kernel's profit claims it still"
 
-let_go
-put_back "$before"
-found=$(as_found "$before")
-n=$((n + 1))
-if [ -z "$found" ]; then echo "ok $n - the knobs are as before"; else bad=$((bad + 1)); echo "not ok $n - $found"; fi
-release
-echo "1..$n"
-exit $((bad > 0))
+end_scene

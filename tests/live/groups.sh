@@ -50,14 +50,7 @@ start()
 		within 1 1 0 "scene ${*:2} starts"
 }
 
-take
-before=$(knobs)
-guard
-! has advisor_mode || echo none >$ksm/advisor_mode
-! has smart_scan || echo 0 >$ksm/smart_scan
-! has use_zero_pages || echo 0 >$ksm/use_zero_pages
-echo 100000 >$ksm/pages_to_scan
-echo 1 >$ksm/sleep_millisecs
+begin_scene
 echo 1 >$ksm/run
 start "docker/$id" equal 16
 start "docker/$id" equal 16
@@ -87,11 +80,4 @@ within 3 3 "$(jq '[.groups[] | select(.saved_by == "exact" or .saved_by == "esti
 top=$(jq '.groups[0].saved' "$work/tree")
 within "$top" "$top" "$("$B/ksmstat" -J -o SAVED -g "/${box##*/}" | jq '[.processes[].saved] | add')" 'the top of the tree is the sum of the processes'
 
-let_go
-put_back "$before"
-found=$(as_found "$before")
-n=$((n + 1))
-if [ -z "$found" ]; then echo "ok $n - the knobs are as before"; else bad=$((bad + 1)); echo "not ok $n - $found"; fi
-release
-echo "1..$n"
-exit $((bad > 0))
+end_scene

@@ -56,16 +56,10 @@ enough()
 # total FILTER: summed over the lines, a rate by its seconds; in whole numbers.
 total() { jq -s "map($1) | add | round" "$work/lines"; }
 
-take
-before=$(knobs)
-guard
-! has advisor_mode || echo none >$ksm/advisor_mode
-! has smart_scan || echo 0 >$ksm/smart_scan
-! has use_zero_pages || echo 0 >$ksm/use_zero_pages
+begin_scene
 echo 2 >$ksm/run
 echo 0 >$ksm/run
 echo 20000 >$ksm/pages_to_scan
-echo 1 >$ksm/sleep_millisecs
 
 for _ in 1 2 3; do hold "$B/tests/scene" equal $mib || within 1 1 0 'scene equal starts'; mine+=("$pid"); done
 list=$(IFS=,; echo "${mine[*]}")
@@ -116,11 +110,4 @@ else
 	echo "ok $n - BROKEN # SKIP this kernel does not count copies"
 fi
 
-let_go
-put_back "$before"
-found=$(as_found "$before")
-n=$((n + 1))
-if [ -z "$found" ]; then echo "ok $n - the knobs are as before"; else bad=$((bad + 1)); echo "not ok $n - $found"; fi
-release
-echo "1..$n"
-exit $((bad > 0))
+end_scene

@@ -82,13 +82,7 @@ shared_part()
 		jq '.processes | ([.[].data_s] | add) as $shared | ([.[].data_p] | add) as $own | $shared * 1000 / ($shared + $own) | round / 10'
 }
 
-take
-before=$(knobs)
-guard
-! has advisor_mode || echo none >$ksm/advisor_mode
-! has smart_scan || echo 0 >$ksm/smart_scan
-echo 100000 >$ksm/pages_to_scan
-echo 1 >$ksm/sleep_millisecs
+begin_scene
 echo 1 >$ksm/run
 
 start 4 "$B/examples/vectors" -n "$vectors"
@@ -112,10 +106,4 @@ for with in none pointers vtables values; do
 	stop
 done
 
-put_back "$before"
-found=$(as_found "$before")
-n=$((n + 1))
-if [ -z "$found" ]; then echo "ok $n - the knobs are as before"; else bad=$((bad + 1)); echo "not ok $n - $found"; fi
-release
-echo "1..$n"
-exit $((bad > 0))
+end_scene

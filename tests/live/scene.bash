@@ -56,3 +56,30 @@ within()
 		echo "not ok $n - $4: ${3:-nothing}, wanted $1 to $2"
 	fi
 }
+
+# begin_scene: from here on the machine is ours, and ksmd fast once it is started.
+begin_scene()
+{
+	take
+	before=$(knobs)
+	guard
+	! has advisor_mode || echo none >$ksm/advisor_mode
+	! has smart_scan || echo 0 >$ksm/smart_scan
+	! has use_zero_pages || echo 0 >$ksm/use_zero_pages
+	echo 100000 >$ksm/pages_to_scan
+	echo 1 >$ksm/sleep_millisecs
+}
+
+# end_scene: all as it was, which is the last test. Exits.
+end_scene()
+{
+	local found
+	let_go
+	put_back "$before"
+	found=$(as_found "$before")
+	n=$((n + 1))
+	if [ -z "$found" ]; then echo "ok $n - the knobs are as before"; else bad=$((bad + 1)); echo "not ok $n - $found"; fi
+	release
+	echo "1..$n"
+	exit $((bad > 0))
+}
