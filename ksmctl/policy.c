@@ -78,6 +78,7 @@ void policy_init(struct policy_state *state)
 	memset(state, 0, sizeof(*state));
 	rate_init(&state->rate);
 	state->news_seen = state->registered_kib_seen = state->tracked_pages_seen = -1;
+	state->met_kib = -1;
 	state->boost_cpu_ns = -1;
 }
 
@@ -114,6 +115,7 @@ static void begin_pass(struct policy_state *state, const struct policy_sample *s
 	state->pass_scanned_pages = scanned_pages(sample);
 	state->pass_cpu_ns = sample->ksmd_cpu_ns;
 	state->pass_volatile_pages = sample->pages_volatile;
+	state->pass_registered_kib = sample->registered_kib;
 }
 
 static void enter(struct policy_state *state, enum policy_phase phase)
@@ -135,6 +137,7 @@ static void boost(
 		enter(state, POLICY_BOOST);
 		state->arrived_kib = state->boost_gain_pages = state->boost_scanned_pages = 0;
 		state->dry_passes = 0;
+		state->met_kib = -1;
 		state->boost_cpu_ns = sample->ksmd_cpu_ns;
 		/* These may be passed over by smart_scan just when their twins arrive. */
 		state->old_unmatched =
@@ -328,6 +331,17 @@ static uint32_t unsettled(const struct policy_state *state, const struct policy_
 	       sample->pages_volatile > state->arrived_kib / 4 / 2;
 }
 
+/*
+ * Growth too small for a boost of its own is no news any more once two whole passes met it: what
+ * grew while a boost was under way shall not ask for another one after it.
+ */
+static void meet(struct policy_state *state, const struct policy_sample *sample)
+{
+	if (state->pass_whole && !unsettled(state, sample))
+		state->registered_kib_seen = max64(state->registered_kib_seen, state->met_kib);
+	state->met_kib = state->pass_whole ? state->pass_registered_kib : -1;
+}
+
 /* A pass has ended. What follows depends on what it gained. */
 static enum policy_reason end_pass(const struct policy_config *config, struct policy_state *state,
 	const struct policy_sample *sample)
@@ -345,6 +359,7 @@ static enum policy_reason end_pass(const struct policy_config *config, struct po
 	state->boost_gain_pages += max64(gain, 0);
 	state->boost_scanned_pages += scanned;
 	state->dry_passes = gained ? 0 : state->dry_passes + 1;
+	meet(state, sample);
 	begin_pass(state, sample, true);
 
 	switch (state->phase) {
@@ -414,6 +429,9 @@ static enum policy_reason move(const struct policy_config *config, struct policy
 	bool reset = !first && sample->full_scans < state->last.full_scans;
 	enum policy_reason reason = state->decision.reason;
 
+	/* Whoever left takes along what passes met of him. */
+	state->pass_registered_kib = min64(state->pass_registered_kib, sample->registered_kib);
+	state->met_kib = min64(state->met_kib, sample->registered_kib);
 	if (!is_registered(sample)) {
 		if (state->phase != POLICY_IDLE)
 			enter(state, POLICY_IDLE);

@@ -119,6 +119,8 @@ struct policy_state {
 	/* The pass under way. */
 	bool pass_whole; /* it began after the last news */
 	int64_t pass_saved_pages, pass_scanned_pages, pass_cpu_ns, pass_volatile_pages;
+	int64_t pass_registered_kib; /* when it began */
+	int64_t met_kib; /* of that, what a whole pass just before it met too; -1: there was none */
 	uint32_t whole_passes, dry_passes;
 	bool changed;	    /* a steady pass found much memory changed */
 	bool old_unmatched; /* there were pages without a partner before the boost */

@@ -190,6 +190,46 @@ static void news(void)
 	expect(POLICY_PARKED, POLICY_R_CONVERGED);
 }
 
+/* Rest for so long; it asks for no boost. */
+static void rests(int64_t seconds)
+{
+	for (int64_t i = 0; i < seconds; i++) {
+		step_at(1000);
+		expect(POLICY_PARKED, POLICY_R_CONVERGED);
+	}
+}
+
+static void growth_in_a_boost(void)
+{
+	start();
+	step_at(0);
+	sample.registered_kib += GIB_KIB / 10; /* too little to begin anew */
+	step_at(200);
+	expect(POLICY_BOOST, POLICY_R_FIRST_LOOK);
+	pass(0);
+	pass(PAGES_PER_GIB / 2);
+	pass(PAGES_PER_GIB / 100);
+	pass(0);
+	expect(POLICY_PARKED, POLICY_R_CONVERGED);
+	rests(100); /* two passes met it */
+
+	sample.registered_kib -= GIB_KIB / 2; /* who left is not remembered: this is news */
+	rests(1);
+	sample.registered_kib += GIB_KIB / 4;
+	step_at(1000);
+	expect(POLICY_BOOST, POLICY_R_GROWTH);
+
+	start();
+	step_at(0);
+	pass(0);
+	pass(PAGES_PER_GIB / 2);
+	sample.registered_kib += GIB_KIB / 10;
+	pass(0);
+	rests(1); /* for the boost before has to be rested for */
+	step_at(60000);
+	expect(POLICY_BOOST, POLICY_R_GROWTH); /* one pass met it */
+}
+
 static void asked(void)
 {
 	come_to_rest();
@@ -454,8 +494,8 @@ static void counter_reset(void)
 }
 
 static void (*const examples[])(void) = { nothing_registered, boost_and_settle, late_twins, news,
-	asked, no_gain, steady, blind, memory_pressure, cpu_pressure, foreign, foreign_retry, stale,
-	counter_reset };
+	growth_in_a_boost, asked, no_gain, steady, blind, memory_pressure, cpu_pressure, foreign,
+	foreign_retry, stale, counter_reset };
 #define EXAMPLES (sizeof(examples) / sizeof(*examples))
 
 START_TEST(example)
