@@ -151,13 +151,17 @@ help:
 	@echo "Variables: B PREFIX DESTDIR CFLAGS V=1 WERROR="
 C_FILES = $(wildcard sysfs/*.[ch] ksmctl/*.[ch] ksmstat/*.[ch] libksmreg/*.[ch] libksmreg/*/*.[ch] tests/*.h tests/*/*.[ch])
 LINT_FLAGS = $(filter-out -DKSM_VERSION=%,$(BASE)) -DKSM_VERSION= -w -I. -Ilibksmreg $(call pkg,cflags,libcap libmnl smartcols inih libxxhash ncursesw check python3)
-#: lint             clang-format, cppcheck, clang-tidy, scan-build
+# gcc's own analyser, for what is shipped. Leaks are left to clang's and to make asan: gcc 12 takes for one whatever
+# is kept in an array. Without -O1 it loses sight of what memcpy copies.
+ANALYSED = $(wildcard sysfs/*.c ksmctl/*.c ksmstat/*.c libksmreg/*.c libksmreg/adapters/*.c)
+#: lint             clang-format, cppcheck, clang-tidy, gcc -fanalyzer, scan-build
 lint:
 	@.ci/deps lint
 	clang-format --dry-run -Werror $(C_FILES)
 	cppcheck -q --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--suppressions-list=.ci/cppcheck.txt -D_GNU_SOURCE -D__GLIBC__=2 -DKSM_VERSION='""' -I. $(filter %.c,$(C_FILES))
 	printf '%s\n' $(filter %.c,$(C_FILES)) | xargs -P $(shell nproc) -n 6 sh -c 'clang-tidy --quiet "$$@" -- $(LINT_FLAGS)' tidy
+	printf '%s\n' $(ANALYSED) | xargs -P $(shell nproc) -n 6 sh -c 'for c; do gcc $(filter-out -w,$(LINT_FLAGS)) -O1 -fanalyzer -Wno-analyzer-malloc-leak -Werror -c -o /dev/null $$c || exit 255; done' gcc
 	$(MAKE) --no-print-directory B=$B/scan clean
 	scan-build --status-bugs -o $B/scan-report $(MAKE) --no-print-directory B=$B/scan all
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -169,11 +173,13 @@ asan:
 COVERED := sysfs/ libksmreg/[a-z-]*[.]c ksmctl/policy[.]c
 COVERAGE_LEAST := 90
 .PHONY: coverage run-coverage
-#: coverage         lines of sysfs/, libksmreg/ and the policy that tests reach
+#: coverage         lines of sysfs/, libksmreg/ and the policy that tests reach; each of them at least 90 %
 coverage:
 	@.ci/deps coverage
 	@$(MAKE) --no-print-directory B=$B/coverage CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage run-coverage
-	@gcovr -r . --object-directory $B/coverage $(patsubst %,-f '%',$(COVERED)) --fail-under-line $(COVERAGE_LEAST) $B/coverage
+	@gcovr -r . --object-directory $B/coverage $(patsubst %,-f '%',$(COVERED)) --json $B/coverage/lines.json $B/coverage
+	@less=; for part in $(patsubst %,'%',$(COVERED)); do \
+		gcovr -r . -a $B/coverage/lines.json -f "$$part" --fail-under-line $(COVERAGE_LEAST) || less=1; done; [ -z "$$less" ]
 run-coverage: tests
 	@find $B -name '*.gcda' -delete
 	@# Counts only: whoever has no right to write them complains, which some tests take amiss. make check judges.

@@ -142,7 +142,7 @@ void ksm_read(const struct ksm *ksm, struct ksm_state *state)
 int ksm_set(const struct ksm *ksm, enum ksm_key key, int64_t value)
 {
 	char text[32];
-	int64_t now;
+	int64_t now = 0;
 	int err =
 		file_write(ksm->fd, ksm_keys[key].name, ksm_format(key, value, text, sizeof(text)));
 	if (!err)
@@ -164,7 +164,7 @@ int ksm_restore(const struct ksm *ksm, const struct ksm_state *saved, enum ksm_k
 	int first = 0;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		enum ksm_key key = order[i];
-		int64_t now, wanted = saved->value[key];
+		int64_t now = 0, wanted = saved->value[key];
 		if (!ksm_has(saved, key))
 			continue;
 		if (key == KSM_PAGES_TO_SCAN && ksm_has(saved, KSM_ADVISOR_MODE) &&
