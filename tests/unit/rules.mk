@@ -10,3 +10,5 @@ $B/tests/unit/test_ksm_set $B/tests/unit/test_ksm_faults: override LDFLAGS += \
 $B/tests/unit/test_smaps_read: override LDFLAGS += $(call wrap,read)
 # This plays a process and its pages.
 $B/tests/unit/test_pagemap: override LDFLAGS += $(call wrap,ioctl pread64)
+# Here memory runs out.
+$B/tests/unit/test_select: override LDFLAGS += $(call wrap,strndup reallocarray)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -211,6 +212,29 @@ START_TEST(probe_leaves_no_trace)
 }
 END_TEST
 
+/* Where not a page is left to try it on, that is what is told, and nothing is claimed. */
+START_TEST(probe_without_room)
+{
+	struct ksmreg_caps caps = { .size = sizeof(caps) };
+	struct rlimit all, none;
+
+	if (SANITIZED) {
+		tap_skip("a sanitizer has terabytes, of which none are counted");
+		return;
+	}
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &all), 0);
+	none = (struct rlimit){ 1 << 20, all.rlim_max };
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+	int err = ksmreg_probe(&caps);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &all), 0);
+	ck_assert_int_eq(err, 0);
+	ck_assert_int_eq(caps.madvise, -ENOMEM);
+	ck_assert_int_eq(caps.areas_merge, -1);
+	ck_assert_int_eq(ksmreg_probe(&caps), 0);
+	ck_assert_int_eq(caps.madvise, 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("reg_moments");
@@ -222,6 +246,7 @@ static Suite *suite(void)
 	tcase_add_test(t, in_many_threads);
 	tcase_add_test(t, between_fork_and_exec);
 	tcase_add_test(t, probe_leaves_no_trace);
+	tcase_add_test(t, probe_without_room);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -94,10 +94,45 @@ static int role_behaves(void)
 	return 0;
 }
 
+/* Is it offered, by either way? */
+static int role_offered(void)
+{
+	say("offered", area(MAP_PRIVATE | MAP_ANONYMOUS, PROT_READ | PROT_WRITE));
+	return 0;
+}
+
+/* What it executes in another process, and then in the same one. */
+static int role_family(void)
+{
+	int status;
+	pid_t pid;
+
+	say("self", area(MAP_PRIVATE | MAP_ANONYMOUS, PROT_READ | PROT_WRITE));
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		say("forked", area(MAP_PRIVATE | MAP_ANONYMOUS, PROT_READ | PROT_WRITE));
+		fflush(stdout);
+		execl("/proc/self/exe", "offered", "offered", NULL);
+		_exit(126);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		return 1;
+	printf("children %s\n", getenv("KSMREG_CHILDREN") ? getenv("KSMREG_CHILDREN") : "unset");
+	return 0;
+}
+
+static int role_becomes(void)
+{
+	execl("/proc/self/exe", "offered", "offered", NULL);
+	return 126;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
-} roles[] = { { "marks", role_marks }, { "behaves", role_behaves } };
+} roles[] = { { "marks", role_marks }, { "behaves", role_behaves }, { "offered", role_offered },
+	{ "family", role_family }, { "becomes", role_becomes } };
 
 static const char *preload_path(void)
 {
@@ -257,6 +292,58 @@ START_TEST(programs_run)
 }
 END_TEST
 
+/* KSMREG_CHILDREN=0: for the program that was started, whatever it becomes, and for none that it starts. */
+START_TEST(not_for_children)
+{
+	static const char *const how[] = { "prctl", "madvise" };
+	const char *way = how[_i];
+	char text[8192];
+
+	if (_i == 0 && !has_prctl()) {
+		tap_skip("no PR_SET_MEMORY_MERGE in this kernel");
+		return;
+	}
+	setenv("KSMREG_CHILDREN", "0", 1);
+	snprintf(text, sizeof(text), "\n%s", run("family", way));
+	ck_assert_int_eq(said(text, "self"), 1);
+	ck_assert_int_eq(said(text, "forked"), 1);
+	ck_assert_int_eq(said(text, "offered"), 0);
+	ck_assert_ptr_nonnull(strstr(text, "\nchildren 0:"));
+	snprintf(text, sizeof(text), "\n%s", run("becomes", way));
+	ck_assert_int_eq(said(text, "offered"), 1);
+	/* any other value is as if there were none */
+	setenv("KSMREG_CHILDREN", "1", 1);
+	snprintf(text, sizeof(text), "\n%s", run("family", way));
+	ck_assert_int_eq(said(text, "self"), 1);
+	ck_assert_int_eq(said(text, "offered"), 1);
+	ck_assert_ptr_nonnull(strstr(text, "\nchildren 1\n"));
+	/* a number of somebody else's: a child of his */
+	setenv("KSMREG_CHILDREN", "0:1", 1);
+	snprintf(text, sizeof(text), "\n%s", run("offered", way));
+	ck_assert_int_eq(said(text, "offered"), 0);
+}
+END_TEST
+
+/* A launcher made the call: nothing is left to be done, and nothing is marked one by one. */
+START_TEST(launched)
+{
+	if (prctl(67, 1, 0, 0, 0)) { /* PR_SET_MEMORY_MERGE */
+		tap_skip("no PR_SET_MEMORY_MERGE in this kernel");
+		return;
+	}
+	const char *plain = marks(NULL);
+
+	if (said(plain, "flag") != 1) {
+		tap_skip("this kernel drops the flag over exec");
+		return;
+	}
+	const char *text = marks("");
+	ck_assert_int_eq(said(text, "flag"), 1);
+	ck_assert_int_eq(said(text, "malloc"), 1);
+	ck_assert_int_eq(said(text, "small"), 1);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("reg_preload");
@@ -269,6 +356,8 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, off_marks_nothing, 0, 2);
 	tcase_add_loop_test(t, calls_do_not_change, 0, sizeof(ways) / sizeof(ways[0]));
 	tcase_add_test(t, programs_run);
+	tcase_add_loop_test(t, not_for_children, 0, 2);
+	tcase_add_test(t, launched);
 	suite_add_tcase(s, t);
 	return s;
 }
@@ -285,5 +374,6 @@ int main(int argc, char **argv)
 	}
 	unsetenv("KSMREG");
 	unsetenv("KSMREG_MIN");
+	unsetenv("KSMREG_CHILDREN");
 	return tap_run(suite());
 }
