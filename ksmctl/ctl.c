@@ -91,14 +91,15 @@ int ctl_print_table(struct libscols_table *table)
 
 int ctl_fail(const char *doing, const char *what, int err)
 {
+	static const char as_root[] = "run it as root";
 	static const struct {
 		int err;
 		int code;
 		bool run; /* it is about unmerging by a write of run, and of nothing else */
 		const char *advice;
 	} known[] = {
-		{ -EACCES, CTL_DENIED, false, "run it as root" },
-		{ -EPERM, CTL_DENIED, false, "run it as root" },
+		{ -EACCES, CTL_DENIED, false, as_root },
+		{ -EPERM, CTL_DENIED, false, as_root },
 		{ -EROFS, CTL_DENIED, false,
 			"/sys is read-only here, as in a container: run it on the host" },
 		{ -EBUSY, CTL_FAILED, false, "pages are still merged: 'ksmctl unmerge' first" },
@@ -109,16 +110,22 @@ int ctl_fail(const char *doing, const char *what, int err)
 			"memory ran out on the way: part of it is still merged" },
 		{ -EINTR, CTL_FAILED, true, "interrupted: part of the memory may still be merged" },
 	};
-	const char *reason = err == -EBADE ? "value not kept" : strerror(-err);
+	const char *reason = err == -EBADE ? "value not kept" : strerror(-err), *advice = NULL;
+	int code = CTL_FAILED;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		if (known[i].err == err &&
 			(!known[i].run || !strcmp(what, ksm_keys[KSM_RUN].name))) {
-			ctl_error("%s %s: %s (%s)", doing, what, reason, known[i].advice);
-			return known[i].code;
+			advice = known[i].advice;
+			code = known[i].code;
 		}
 	}
-	ctl_error("%s %s: %s", doing, what, reason);
-	return CTL_FAILED;
+	if (advice == as_root && geteuid() == 0)
+		advice = NULL;
+	if (advice)
+		ctl_error("%s %s: %s (%s)", doing, what, reason, advice);
+	else
+		ctl_error("%s %s: %s", doing, what, reason);
+	return code;
 }
 
 int ctl_open(struct ctl *ctl)

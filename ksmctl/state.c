@@ -18,6 +18,12 @@
 	(-20) /* what the kernel takes; anything else was never saved by us as a niceness */
 #define NICE_MAX 19
 
+/* What is found in the folder decides what root writes to the kernel: root and ourselves alone may write it. */
+static bool is_ours(const struct stat *st)
+{
+	return (st->st_uid == 0 || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 int state_open(struct state_dir *dir, const char *path, bool create)
 {
 	struct stat st;
@@ -27,9 +33,7 @@ int state_open(struct state_dir *dir, const char *path, bool create)
 	dir->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir->fd < 0)
 		return -errno;
-	/* What is found here decides what root writes to the kernel. */
-	if (fstat(dir->fd, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
-		!(st.st_mode & (S_IWGRP | S_IWOTH)))
+	if (fstat(dir->fd, &st) == 0 && is_ours(&st))
 		return 0;
 	close(dir->fd);
 	dir->fd = -1;
@@ -48,13 +52,18 @@ void state_close(struct state_dir *dir)
 /* Nothing waits in a folder of ours, and nothing is followed out of it. */
 #define FLAGS (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* Whether it is a file, and of this folder alone: not a pipe that never ends, nor a second name of another. */
+/*
+ * Whether it is a file, and of this folder alone: not a pipe that never ends, nor a second name of another. Nor
+ * one that somebody left here while he could: he may write to it still, and hold a lock.
+ */
 static int plain(int fd)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	return S_ISREG(st.st_mode) && st.st_nlink <= 1 ? 0 : -EINVAL;
+	if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
+		return -EINVAL;
+	return is_ours(&st) ? 0 : -EPERM;
 }
 
 ssize_t state_read(const struct state_dir *dir, const char *name, char *text, size_t size)

@@ -45,7 +45,8 @@ int state_drop_first(const struct state_dir *dir);
 
 /*
  * Read a file of the folder whole, as a string. Returns its length, or -errno: -EINVAL where it is no file of
- * this folder's own (a pipe, a second name of another), -ELOOP for a symbolic link, -EFBIG.
+ * this folder's own (a pipe, a second name of another), -EPERM where others than root and ourselves may write
+ * to it, -ELOOP for a symbolic link, -EFBIG.
  */
 ssize_t state_read(const struct state_dir *dir, const char *name, char *text, size_t size);
 

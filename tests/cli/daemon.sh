@@ -263,6 +263,25 @@ for kind in link writable other; do
 	rm -rf "$state" "$work/elsewhere"
 done
 
+# Another in its place while it works: what it has open is its own still.
+tree 6.18
+begin
+problem=$(wants shows phase=boost)
+mkdir -m 777 "$work/other"
+printf 'run=1\npages_to_scan=4321\n' >"$work/other/first-values"
+[ "$(id -u)" -ne 0 ] || chown -R 65534 "$work/other"
+mv "$state" "$work/own" && mv "$work/other" "$state"
+sleep 0.3
+for verb in status why boost 'daemon --restore'; do
+	check "another folder in its place: $verb" 4 '' '^ksmctl: cannot open .*: Operation not permitted' -- \
+		"$ctl" --root "$root" $verb -c "$conf"
+done
+problem+=$(end; as_found)
+[ ! -e "$work/own/first-values" ] || problem+='its own first values are left; '
+[ "$(ls -A "$state")" = first-values ] || problem+="written there: $(ls -A "$state")"
+verdict "$problem" 'another folder in its place: what was found first is put back, and nothing written there'
+rm -rf "$state" "$work/own"
+
 # First values that cannot be understood are nobody's wish: neither written nor thrown away.
 for kind in garbage huge folder; do
 	tree 6.18 run=1

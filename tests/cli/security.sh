@@ -100,4 +100,50 @@ else
 	check 'status for every user: nobody runs' 1 '' 'no daemon is running' -- \
 		"${as_user[@]}" "$work/bin/ksmctl" status -c "$conf"
 fi
+
+# --- files that another user made while the folder was open, and can write to still
+if [ "$(id -u)" -ne 0 ]; then
+	for name in status 'first values' lock; do
+		skip "the $name of another user" 'not root'
+	done
+else
+	for how in 'another owner' 'writable by others'; do
+		left() { if [ "$how" = 'another owner' ]; then chown 65534 "$state/$1"; else chmod 666 "$state/$1"; fi; }
+		folder
+		printf "$good_status" >"$state/status"
+		held || verdict 'no lock' "the status: $how"
+		left status
+		check "the status: $how" 4 '' '^ksmctl: cannot read the status: ' -- run status -c "$conf"
+		kill -KILL "$child"
+		folder
+		printf 'run=1\npages_to_scan=4321\n' >"$state/first-values"
+		left first-values
+		for option in --restore --verbose; do
+			also='[ "$(<"$ksm/pages_to_scan")" != 4321 ] || echo "it was written to the kernel"
+				[ -e "$state/first-values" ] || echo "it is gone"' \
+				check "the first values: $how, $option" 4 '' '^ksmctl: cannot (read|prepare) the first values: ' -- \
+				run daemon --root "$root" -c "$conf" $option
+		done
+		folder
+		: >"$state/lock"
+		left lock
+		check "the lock: $how" 4 '' '^ksmctl: cannot lock ' -- run daemon --root "$root" -c "$conf"
+	done
+fi
+
+# --- what ksmstat gives up, as root: all but CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE and, for page frames, CAP_SYS_ADMIN
+status_of() { sed -n "s/^$2:[[:blank:]]*//p" "/proc/$1/status"; }
+if [ "$(id -u)" -ne 0 ]; then
+	skip 'ksmstat gives up what reading does not need' 'not root'
+else
+	start_child "$B/ksmstat" 60 2
+	wait_for 5 eval '[ "$(status_of $child NoNewPrivs)" = 1 ]'
+	problem=$([ "$(status_of $child NoNewPrivs)" = 1 ] || echo 'no_new_privs is not set')
+	for set in CapInh CapPrm CapEff CapAmb; do
+		have=$((0x$(status_of $child $set)))
+		[ $((have & ~0x280004)) -eq 0 ] || problem+=" $set is $(status_of $child $set)"
+	done
+	verdict "$problem" 'ksmstat gives up what reading does not need'
+	kill -KILL "$child"
+fi
 finish
