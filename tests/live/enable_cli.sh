@@ -77,6 +77,7 @@ fi
 tells() { grep -qs '^ksm_merge_any' /proc/self/ksm_stat; }
 on() { ! tells || grep -q '^ksm_merge_any: yes' "/proc/$1/ksm_stat"; }
 off() { ! tells || grep -q '^ksm_merge_any: no' "/proc/$1/ksm_stat"; }
+status_of() { sed -n "s/^$2:[[:blank:]]*//p" "/proc/$1/status"; }
 note='(ksmctl: note: [^'$'\n'']*)?'
 
 user_programs
@@ -115,6 +116,31 @@ check 'disable again' 0 . '' -- "$ctl" disable -v "${pids[2]}"
 check 'dry run' 0 "^${pids[2]} \(ksm_sleeper\): would be enabled, by thread ${pids[2]}$" '' -- \
 	"$ctl" enable --dry-run "${pids[2]}"
 verdict "$(! tells || off "${pids[2]}" || echo 'it is on')" 'which does nothing'
+
+# A program that is stopped writes nothing itself, and the kernel notes where it ran: nowhere else, then.
+if command -v perl >/dev/null && command -v taskset >/dev/null; then
+	memory_of()
+	{
+		perl -e 'open(my $maps, "<", "/proc/$ARGV[0]/maps") or die; open(my $mem, "<:raw", "/proc/$ARGV[0]/mem") or die;
+			while (<$maps>) { /^(\w+)-(\w+) .w.p/ or next; my $n = hex($2) - hex($1);
+				sysseek($mem, hex($1), 0) or die; sysread($mem, my $text, $n) == $n or die "$_ $!"; print $text }' "$1"
+	}
+	taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" "${pids[2]}" >/dev/null && sleep 0.1
+	kill -STOP "${pids[2]}"
+	wait_for 5 grep -q '^State:.T' "/proc/${pids[2]}/status"
+	memory_of "${pids[2]}" >"$work/before"
+	problem=$([ "$(stat -c %s "$work/before")" -gt 100000 ] || echo 'hardly any memory')
+	for verb in enable disable; do
+		"$ctl" $verb "${pids[2]}" 2>"$work/err" || problem+=$(cat "$work/err")
+		if [ $verb = enable ]; then on "${pids[2]}"; else off "${pids[2]}"; fi || problem+="$verb: nothing was done "
+		memory_of "${pids[2]}" >"$work/after"
+		problem+=$(cmp "$work/before" "$work/after")
+	done
+	kill -CONT "${pids[2]}"
+	verdict "$problem" 'nothing is written to its memory'
+else
+	skip 'nothing is written to its memory' 'perl or taskset is not installed'
+fi
 
 kthread=$(grep -lsx kthreadd /proc/[0-9]*/comm | sed 's/[^0-9]//g;q')
 if [ -n "$kthread" ]; then
@@ -155,6 +181,49 @@ else
 	fi
 	also='on ${pids[1]} || echo "it is off"; off ${all[2]} || echo "another user'\''s is on"' \
 		check 'enable --user, with --comm' 0 '' "^$note$" -- "$ctl" enable --user 65534 --comm ksm_sleeper
+fi
+
+# A user's own, but with more rights than he has, or hiding its memory: the kernel says who may trace it.
+cat >"$work/hides.c" <<'C'
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+	prctl(PR_SET_DUMPABLE, 0);
+	for (;;)
+		pause();
+}
+C
+# guarded NAME COMMAND...: a program of the user's that he may not reach into, and root may
+guarded()
+{
+	local name=$1
+	shift
+	start_child "${as_user[@]}" "$@"
+	wait_for 5 grep -qsx "${1##*/}" "/proc/$child/comm"
+	if ! grep -q $'^Uid:\t65534\t' "/proc/$child/status" || { [ "$name" = set-uid ] && grep -q $'^Uid:\t65534\t65534' "/proc/$child/status"; }; then
+		skip "$name: not for its user" 'no set-uid programs here'
+		return
+	fi
+	for verb in enable disable; do
+		also='off $child || echo "it is on"' check "$name: not for its user to $verb" 4 '' \
+			"^$note*ksmctl: $child \(${1##*/}\): may not be traced: .*runs set-user-ID or hides its memory; run it as root" -- \
+			"${as_user[@]}" "$work/bin/ksmctl" $verb "$child"
+	done
+	also='[ "$(sed -n "s/^TracerPid:.//p" "/proc/$child/status")" = 0 ] || echo "it is traced"; on $child || echo "it is off"' \
+		check "$name: for root" 0 '' "^$note$" -- "$ctl" enable "$child"
+	also='off $child || echo "it is on"' check "$name: for root, off again" 0 '' '' -- "$ctl" disable "$child"
+}
+if [ "$(id -u)" -ne 0 ] || [ -n "${no_user-}" ] || [ "${scope-0}" != 0 ] || ! tells; then
+	skip 'set-uid and hidden programs' "${no_user-not root, or ptrace_scope is not 0, or this kernel does not tell who is in}"
+else
+	cp "$(command -v sleep)" "$work/bin/ksm_setuid" && chmod 4755 "$work/bin/ksm_setuid"
+	guarded set-uid "$work/bin/ksm_setuid" 600
+	if ${CC:-cc} -o "$work/bin/ksm_hides" "$work/hides.c" 2>"$work/cc"; then
+		guarded 'not dumpable' "$work/bin/ksm_hides"
+	else
+		skip 'not dumpable: not for its user' "no compiler: $(tail -n 1 "$work/cc")"
+	fi
 fi
 
 # Programs that are made otherwise: static, for another machine.
@@ -210,6 +279,19 @@ if ${CC:-cc} -w -o "$work/ksm_vfork" "$work/waits.c" 2>"$work/cc"; then
 	"$ctl" enable --timeout 60 "$stuck" >"$work/out" 2>"$work/err" &
 	waits=$!
 	sleep 0.2
+	# CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_NICE, of those that there were
+	problem=
+	for pid in $waits $(pgrep -P $waits); do
+		for set in CapPrm CapEff CapBnd; do
+			[ $((0x$(status_of $pid $set))) -eq $((0x$(status_of $$ $set) & 0xa80004)) ] || problem+="$pid: $set is $(status_of $pid $set) "
+		done
+		[ "$(status_of $pid NoNewPrivs)" = 1 ] || problem+="$pid: no_new_privs is not set "
+	done
+	if [ "$(id -u)" -eq 0 ]; then
+		verdict "$problem" 'it keeps four capabilities, and so does its child'
+	else
+		skip 'it keeps four capabilities' 'not root'
+	fi
 	kill -TERM $waits
 	wait $waits 2>/dev/null
 	code=$?
