@@ -172,8 +172,10 @@ static bool too_early(const struct facts *f, struct finding *out)
 	TITLE("the scanner has only just begun");
 	SEEN("%s/full_scans is %" PRId64, KSM_DIR, passes);
 	out->meaning = "A page merges in the second pass that sees it.";
+	/* no kernel counts below zero; a file may */
+	int64_t left = FINDINGS_PASSES - (passes > 0 ? passes : 0);
 	if (seconds > 0 && seconds < FINDINGS_MOST)
-		findings_duration((FINDINGS_PASSES - passes) * seconds + 1, buf, sizeof(buf));
+		findings_duration(left * seconds + 1, buf, sizeof(buf));
 	REMEDY("wait %s and ask again", seconds == 0 ? "some seconds" : buf);
 	return true;
 }
