@@ -137,7 +137,7 @@ static int find_among(
 
 int source_find(struct source *source, uint64_t start, uint64_t end, source_visit visit, void *data)
 {
-	struct scan_region regions[SCAN_REGIONS];
+	struct scan_region regions[SCAN_REGIONS] = { 0 }; /* valgrind does not see a scan write */
 	struct scan scan = {
 		.size = sizeof(scan),
 		.start = start,

@@ -42,7 +42,7 @@ enum {
 	STEP = 512,	/* the same when gentle: what the kernel looks at under one lock */
 	SMALL = 512,	/* pages: none of them huge. Of larger areas what is populated is read */
 	GAP = 256,	/* pages between areas: reading on is cheaper than another read */
-	REGIONS = 64,	/* the same of a scan */
+	REGIONS = 64,	/* the same of a scan; zeroed, for valgrind does not see a scan write */
 	STEPS = 4,	/* when gentle, from pause to pause */
 	PAUSE_US = 200,
 };
@@ -121,7 +121,7 @@ static void count(const uint64_t *entries, size_t n, uint64_t kinds[KINDS])
  */
 static int without_zeros(struct reading *reading, uint64_t *entries, uint64_t first, size_t n)
 {
-	struct region regions[REGIONS];
+	struct region regions[REGIONS] = { 0 };
 	for (uint64_t at = first; at < first + n;) {
 		ssize_t found = scan(reading, SCAN_ZERO, &at, first + n, regions);
 		if (found < 0)
@@ -221,7 +221,7 @@ static int fix_huge(const struct reading *reading, uint64_t *entries, size_t n)
 /* A large area: what is populated, piece by piece. It may be of terabytes with next to nothing in it. */
 static int read_large(struct reading *reading, const struct areas_one *area, uint64_t kinds[KINDS])
 {
-	struct region regions[REGIONS];
+	struct region regions[REGIONS] = { 0 };
 	uint64_t at = area->start / reading->page_bytes, end = area->end / reading->page_bytes;
 	while (at < end) {
 		ssize_t found = scan(reading, SCAN_PRESENT | SCAN_SWAPPED, &at, end, regions);
@@ -355,7 +355,7 @@ int pagemap_probe(const struct root *root)
 {
 	struct reading reading = { .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE) };
 	struct pagemap_how how = { 0 };
-	struct region regions[REGIONS];
+	struct region regions[REGIONS] = { 0 };
 	struct areas_one first;
 	struct statfs fs;
 
