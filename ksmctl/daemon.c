@@ -54,13 +54,16 @@ static int open_state(struct daemon *daemon)
 	const char *path = daemon->governor.config.state_dir;
 	pid_t holder = 0;
 	int err = state_open(&daemon->dir, path, true);
+	if (err && err != -EPERM)
+		return ctl_fail("cannot open", path, err);
+	if (!err)
+		err = state_lock(&daemon->dir, &holder);
 	if (err == -EPERM) {
-		ctl_error("%s must belong to root and be writable by nobody else", path);
+		ctl_error(
+			"%s and the files in it must belong to root and be writable by nobody else",
+			path);
 		return CTL_DENIED;
 	}
-	if (err)
-		return ctl_fail("cannot open", path, err);
-	err = state_lock(&daemon->dir, &holder);
 	if (err == -EBUSY) {
 		ctl_error("a daemon is running already (PID %d)", (int)holder);
 		return CTL_FAILED;

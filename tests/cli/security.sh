@@ -127,7 +127,7 @@ else
 		folder
 		: >"$state/lock"
 		left lock
-		check "the lock: $how" 4 '' '^ksmctl: cannot lock ' -- run daemon --root "$root" -c "$conf"
+		check "the lock: $how" 4 '' '^ksmctl: .* must belong to root and be writable by nobody else$' -- run daemon --root "$root" -c "$conf"
 	done
 fi
 
