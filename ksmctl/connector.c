@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 
 #define RECEIVE_BUFFER_BYTES (1 << 20) /* some 10 000 events between two reads */
+/* What waits behind an error is read all the same, up to so many errors at once. */
+#define FAILURES_MAX 8
 
 static int subscribe(struct connector *connector, enum proc_cn_mcast_op op)
 {
@@ -86,13 +88,16 @@ int connector_read(
 	struct connector *connector, void (*event)(pid_t pid, int alive, void *data), void *data)
 {
 	char buf[16384];
-	int count = 0;
-	for (;;) {
+	int count = 0, failures = 0, lost = 0;
+	while (failures < FAILURES_MAX) {
 		ssize_t len = mnl_socket_recvfrom(connector->socket, buf, sizeof(buf));
-		if (len < 0 && errno == EINTR)
+		if (len < 0 && errno == EAGAIN)
+			break;
+		if (len < 0) {
+			failures++;
+			lost = errno == EINTR ? lost : -errno;
 			continue;
-		if (len < 0)
-			return errno == EAGAIN ? count : -errno;
+		}
 		int left = (int)len;
 		/* libmnl takes a length for a signed number, so that one beyond 2 GiB would fit. */
 		for (const struct nlmsghdr *header = (const void *)buf;
@@ -100,4 +105,5 @@ int connector_read(
 			header = mnl_nlmsg_next(header, &left))
 			count += tell(header, event, data);
 	}
+	return lost ? lost : count;
 }

@@ -19,7 +19,8 @@ void connector_close(struct connector *connector);
 
 /*
  * Hand over every event that waits: alive for a new process or an exec, not alive for an exit.
- * Threads are left out. Returns how many, or -errno; -ENOBUFS when events were lost.
+ * Threads are left out. Returns how many, or -errno when events were lost (-ENOBUFS: there were too many);
+ * those that were not have been handed over: whoever looks at all processes then sees what is newer.
  */
 int connector_read(
 	struct connector *connector, void (*event)(pid_t pid, int alive, void *data), void *data);

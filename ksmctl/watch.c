@@ -26,7 +26,9 @@ enum {
 	/* The walk repairs what events missed; without events it is all there is. */
 	WALK_EVENTS_MS = 300 * 1000,
 	WALK_MIN_MS = 1000,
-	WALK_PARTS = 1000, /* and it may cost one part in so many of the time */
+	WALK_PARTS = 1000, /* and it may cost one part in so many of the time; */
+	LOST_PARTS = 20,   /* in so many while events get lost */
+	FAILURES_MAX = 5,  /* readings of events in a row that fail, and then it goes without */
 };
 
 struct watched {
@@ -124,32 +126,44 @@ static int is_opted(const struct proc *proc)
 }
 
 /* Resident anonymous memory: fields 2 and 3 of statm are resident and shared pages. */
-static int64_t anonymous_kib(const struct proc *proc, int64_t page_kib)
+static int anonymous_kib(const struct proc *proc, int64_t page_kib, int64_t *kib)
 {
 	char buf[128];
 	long long resident, shared;
-	if (file_read(proc->fd, "statm", buf, sizeof(buf)) < 0 ||
-		sscanf(buf, "%*s %lld %lld", &resident, &shared) != 2 || resident < shared)
-		return 0;
-	return (resident - shared) * page_kib;
+	ssize_t len = file_read(proc->fd, "statm", buf, sizeof(buf));
+	if (len < 0)
+		return (int)len;
+	bool has = sscanf(buf, "%*s %lld %lld", &resident, &shared) == 2 && resident > shared;
+	*kib = has ? (resident - shared) * page_kib : 0;
+	return 0;
+}
+
+/* A fault that may pass, as when descriptors run out: what was known before still holds. */
+static bool passes(int err)
+{
+	return err < 0 && err != -ESRCH && err != -ENODATA && err != -EACCES && err != -EPERM;
 }
 
 /* Look at one process. Returns false when it is gone. */
 static bool look(struct watch *watch, struct watched *watched, int64_t now_ms)
 {
 	struct proc proc;
-	if (proc_open(&proc, watch->root, watched->pid))
+	int opted = proc_open(&proc, watch->root, watched->pid);
+	if (opted == -ESRCH)
 		return false;
-	int opted = watched->opted ? 1 : is_opted(&proc);
-	if (opted > 0) {
-		watched->kib = anonymous_kib(&proc, watch->page_kib);
-		watch->news += !watched->opted;
-		watched->opted = true;
+	if (!opted) {
+		opted = watched->opted ? 1 : is_opted(&proc);
+		int err = opted > 0 ? anonymous_kib(&proc, watch->page_kib, &watched->kib) : 0;
+		watch->news += opted > 0 && !watched->opted;
+		watched->opted |= opted > 0;
+		watched->unreadable = opted < 0 && opted != -ENODATA;
+		opted = err ? err : opted;
+		proc_close(&proc);
 	}
-	watched->unreadable = opted < 0 && opted != -ENODATA;
-	proc_close(&proc);
 	int64_t wait_ms = (now_ms - watched->since_ms) / AGE_PART;
-	int64_t most_ms = watched->opted ? LOOK_OPTED_MS : LOOK_OTHER_MS;
+	int64_t most_ms = passes(opted)	   ? LOOK_AGAIN_MS
+			  : watched->opted ? LOOK_OPTED_MS
+					   : LOOK_OTHER_MS;
 	if (opted == -ENODATA)
 		wait_ms = most_ms;
 	wait_ms = wait_ms < LOOK_FIRST_MS ? LOOK_FIRST_MS : wait_ms > most_ms ? most_ms : wait_ms;
@@ -195,8 +209,9 @@ static int walk(struct watch *watch, int64_t now_ms)
 			watch->table[kept++] = watch->table[i];
 	}
 	watch->count = kept;
-	int64_t wait_ms = (now_us() - begin_us) * WALK_PARTS / 1000;
+	int64_t cost_us = now_us() - begin_us, wait_ms = cost_us * WALK_PARTS / 1000;
 	int64_t least_ms = watch->connector.fd >= 0 ? WALK_EVENTS_MS : WALK_MIN_MS;
+	watch->walk_soonest_ms = now_ms + cost_us * LOST_PARTS / 1000;
 	watch->walk_due_ms = now_ms + (wait_ms > least_ms ? wait_ms : least_ms);
 	return 0;
 }
@@ -265,18 +280,23 @@ void watch_close(struct watch *watch)
 	watch->count = watch->room = 0;
 }
 
-int watch_update(struct watch *watch, int64_t now_ms)
+/* Take in the events. Where some were lost, everything is looked at, as soon as that is not too dear. */
+static int read_events(struct watch *watch, int64_t now_ms)
 {
 	struct events events = { .watch = watch, .now_ms = now_ms };
-	int err = 0;
-	if (watch->connector.fd >= 0) {
-		int read = connector_read(&watch->connector, on_event, &events);
-		if (read == -ENOBUFS) /* events were lost: look at everything */
-			watch->walk_due_ms = now_ms;
-		else if (read < 0)
-			connector_close(&watch->connector);
-		err = events.err;
-	}
+	int read = connector_read(&watch->connector, on_event, &events);
+	bool failed = read < 0 && read != -ENOBUFS;
+	if ((read < 0 || events.err) && watch->walk_due_ms > watch->walk_soonest_ms)
+		watch->walk_due_ms = watch->walk_soonest_ms;
+	watch->failures = failed ? watch->failures + 1 : 0;
+	if (watch->failures >= FAILURES_MAX)
+		connector_close(&watch->connector);
+	return events.err;
+}
+
+int watch_update(struct watch *watch, int64_t now_ms)
+{
+	int err = watch->connector.fd >= 0 ? read_events(watch, now_ms) : 0;
 	if (!err && now_ms >= watch->walk_due_ms)
 		err = walk(watch, now_ms);
 	look_at_due(watch, now_ms, LOOKS_PER_UPDATE);

@@ -17,7 +17,8 @@ struct watch {
 		connector; /* fd is -1 where there is none: then only the walk finds newcomers */
 	struct watched *table;
 	size_t count, room;
-	int64_t walk_due_ms;
+	int64_t walk_due_ms, walk_soonest_ms; /* the latter where events were lost */
+	int failures;			      /* of reading events, in a row */
 	int64_t due_ms; /* when the next young process is to be looked at; far off where there is none */
 	int64_t page_kib;
 	size_t cursor; /* where the round over long-lived processes goes on */

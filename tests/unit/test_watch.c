@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -284,6 +285,33 @@ START_TEST(blind)
 }
 END_TEST
 
+/* Descriptors run out for a while: nobody is taken for gone, and what was known holds. */
+START_TEST(no_descriptors)
+{
+	struct rlimit limit, none;
+	begin();
+	make(100, YES, 10);
+	make(101, NO, 1000);
+	make(102, YES, 20);
+	begin_watch(0);
+	int next = dup(root.fd);
+	ck_assert_int_ge(next, 0);
+	close(next);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){ (rlim_t)next, limit.rlim_max };
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (int64_t now = 500; now <= 20000; now += 500) {
+		watch_update(&watch, now);
+		expect(2, 30, 2);
+	}
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	put(100, "statm 9999 %d 7 1 0 99 0\n", 50 + 7);
+	ck_assert_int_eq(watch_update(&watch, 20500), 0);
+	expect(2, 70, 2);
+	finish();
+}
+END_TEST
+
 START_TEST(due)
 {
 	begin();
@@ -370,6 +398,7 @@ int main(void)
 	tcase_add_test(tcase, comes_and_goes);
 	tcase_add_test(tcase, many);
 	tcase_add_test(tcase, blind);
+	tcase_add_test(tcase, no_descriptors);
 	tcase_add_test(tcase, due);
 	tcase_add_test(tcase, nothing_there);
 	tcase_add_test(tcase, overrun);
