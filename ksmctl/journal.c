@@ -44,14 +44,14 @@ static int write_status(struct journal *journal, const struct governor *governor
 	bool written = decision->write && !governor->write_error;
 	int len = snprintf(text, sizeof(text),
 		"pid=%d\nupdated_unix_ms=%" PRId64 "\nphase=%s\nreason=%s\nsince_unix_ms=%" PRId64
-		"\nwriting=%d\nrun=%" PRId64 "\npages_to_scan=%" PRId64 "\nsleep_millisecs=%" PRId64
-		"\nsmart_scan=%" PRId64 "\nbudget_ppm=%" PRIu32 "\nksmd_cpu_ppm=%" PRId64
-		"\nksmd_cpu_ns=%" PRId64 "\nns_per_page=%" PRId64 "\nsaved_bytes=%" PRId64
-		"\nfull_scans=%" PRId64 "\nregistered_processes=%" PRId64
-		"\nregistered_bytes=%" PRId64 "\nconnector=%d\n",
+		"\nsince_monotonic_ms=%" PRId64 "\nwriting=%d\nrun=%" PRId64
+		"\npages_to_scan=%" PRId64 "\nsleep_millisecs=%" PRId64 "\nsmart_scan=%" PRId64
+		"\nbudget_ppm=%" PRIu32 "\nksmd_cpu_ppm=%" PRId64 "\nksmd_cpu_ns=%" PRId64
+		"\nns_per_page=%" PRId64 "\nsaved_bytes=%" PRId64 "\nfull_scans=%" PRId64
+		"\nregistered_processes=%" PRId64 "\nregistered_bytes=%" PRId64 "\nconnector=%d\n",
 		(int)getpid(), unix_ms(), policy_phase_name(decision->phase),
-		policy_reason_text(decision->reason), last->unix_ms, decision->write,
-		in_force(written, decision->run, sample->run),
+		policy_reason_text(decision->reason), last->unix_ms, last->monotonic_ms,
+		decision->write, in_force(written, decision->run, sample->run),
 		in_force(written, decision->pages_to_scan, sample->pages_to_scan),
 		in_force(written, decision->sleep_ms, sample->sleep_ms),
 		in_force(written, decision->smart_scan, sample->smart_scan), decision->budget_ppm,
@@ -99,6 +99,7 @@ int journal_note(struct journal *journal, const struct governor *governor, int64
 	if (fresh) {
 		journal->lines[journal->next] = (struct journal_line){
 			.unix_ms = unix_ms(),
+			.monotonic_ms = now_ms,
 			.phase = decision->phase,
 			.reason = decision->reason,
 			.budget_ppm = decision->budget_ppm,
@@ -108,10 +109,16 @@ int journal_note(struct journal *journal, const struct governor *governor, int64
 		};
 		journal->next = (journal->next + 1) % JOURNAL_KEPT;
 		journal->count += journal->count < JOURNAL_KEPT;
+		journal->unwritten = true;
+	}
+	if (journal->unwritten) {
 		err = write_decisions(journal, governor->dir);
+		journal->unwritten = err != 0;
 	}
 	if (fresh || now_ms >= journal->status_due_ms) {
 		int status_err = write_status(journal, governor, now_ms);
+		if (status_err) /* readers shall not wait longer than the fault lasts */
+			journal->status_due_ms = now_ms;
 		err = err ? err : status_err;
 	}
 	return err ? err : fresh;

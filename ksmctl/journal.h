@@ -10,7 +10,7 @@
 #define JOURNAL_KEPT 200
 
 struct journal_line {
-	int64_t unix_ms;
+	int64_t unix_ms, monotonic_ms;
 	enum policy_phase phase;
 	enum policy_reason reason;
 	int64_t budget_ppm, pages_to_scan, sleep_ms, saved_pages;
@@ -22,6 +22,7 @@ struct journal {
 	int64_t last_ksmd_cpu_ns, last_ms;
 	int64_t ksmd_cpu_ppm; /* its share between the last two status files; -1 not known */
 	int64_t status_due_ms;
+	bool unwritten; /* decisions, which could not be */
 };
 
 /*

@@ -99,8 +99,8 @@ static void print_status(const char *text)
 {
 	char a[128], b[256];
 	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	int64_t since_s = now.tv_sec - number(text, "since_unix_ms") / 1000;
+	clock_gettime(CLOCK_MONOTONIC, &now); /* nobody sets this one meanwhile */
+	int64_t since_s = now.tv_sec - number(text, "since_monotonic_ms") / 1000;
 	printf("State       %s for %" PRId64 " s: %s\n", field(text, "phase", a, sizeof(a)),
 		since_s, field(text, "reason", b, sizeof(b)));
 	if (number(text, "run") == 1)
