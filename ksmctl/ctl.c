@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <libsmartcols.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,40 @@ void ctl_put_back(struct ctl *ctl, const struct ksm_state *before)
 	if (err)
 		ctl_error(
 			"and %s could not be put back: %s", ksm_keys[failed].name, strerror(-err));
+}
+
+static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+static sigset_t mask_before;
+static bool holding;
+
+void ctl_hold_signals(void)
+{
+	/* All but those of a fault of our own, which do not wait. */
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+	sigset_t held;
+	sigfillset(&held);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		sigdelset(&held, faults[i]);
+	holding = sigprocmask(SIG_BLOCK, &held, &mask_before) == 0;
+}
+
+bool ctl_signal_waits(void)
+{
+	sigset_t waiting;
+	sigemptyset(&waiting);
+	sigpending(&waiting);
+	for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++) {
+		if (sigismember(&waiting, ending[i]))
+			return true;
+	}
+	return false;
+}
+
+void ctl_let_signals(void)
+{
+	if (holding)
+		sigprocmask(SIG_SETMASK, &mask_before, NULL);
+	holding = false;
 }
 
 int ctl_read_before(struct ctl *ctl, struct ksm_state *before)

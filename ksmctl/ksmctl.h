@@ -61,6 +61,15 @@ int ctl_bad_option(const char *verb, int result, char **argv);
  */
 int ctl_read_before(struct ctl *ctl, struct ksm_state *before);
 
+/*
+ * From the first write to the last, or to the end of putting back, signals wait: half of what was asked for is
+ * nobody's wish. They come when they are let; then it may end by one.
+ */
+void ctl_hold_signals(void);
+void ctl_let_signals(void);
+/* Whether one waits that asks for an end. */
+bool ctl_signal_waits(void);
+
 /* Print all of a table, or nothing of it. Returns 0 or -errno. */
 struct libscols_table;
 int ctl_print_table(struct libscols_table *table);

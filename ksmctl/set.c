@@ -89,8 +89,9 @@ static int set_unmerged(struct ctl *ctl, enum ksm_key key, int64_t value)
 	int err = -EBUSY;
 	for (int tries = 0; tries < 50 && err == -EBUSY; tries++) {
 		err = ksm_set(&ctl->ksm, key, value);
-		if (err == -EBUSY)
-			usleep(100 * 1000);
+		if (err != -EBUSY || ctl_signal_waits())
+			break;
+		usleep(100 * 1000);
 	}
 	return err ? ctl_fail("cannot write", ksm_keys[key].name, err) : CTL_OK;
 }
@@ -170,8 +171,10 @@ int set_run(struct ctl *ctl, int argc, char **argv)
 		code = ctl_read_before(ctl, &before);
 	if (code)
 		return code;
+	ctl_hold_signals();
 	code = apply(ctl, &request, &before);
 	if (code)
 		ctl_put_back(ctl, &before);
+	ctl_let_signals();
 	return code;
 }

@@ -39,12 +39,16 @@ int start_run(struct ctl *ctl, int argc, char **argv)
 	}
 	struct ksm_state before;
 	code = ctl_read_before(ctl, &before);
+	if (code)
+		return code;
+	ctl_hold_signals();
 	for (int i = 1; i < argc && !code; i++)
 		code = ctl_set(ctl, keys[i - 1], values[i - 1]);
 	if (!code)
 		code = ctl_set(ctl, KSM_RUN, KSM_RUN_MERGE);
 	if (code)
 		ctl_put_back(ctl, &before);
+	ctl_let_signals();
 	if (!code && !ksm_get(&ctl->ksm, KSM_PAGES_TO_SCAN, &values[0]) && values[0] == 0)
 		ctl_error(
 			"note: pages_to_scan is 0, so nothing is scanned; try 'ksmctl start 1000'");

@@ -90,6 +90,7 @@ int unmerge_all(struct ctl *ctl, bool force)
 	if (child == 0) {
 		struct sigaction interrupt = { .sa_handler = SIG_DFL };
 		sigaction(SIGINT, &interrupt, NULL);
+		ctl_let_signals();
 		int err = ksm_set(&ctl->ksm, KSM_RUN, KSM_RUN_UNMERGE);
 		_exit(err ? ctl_fail("cannot write", "run", err) : CTL_OK);
 	}
