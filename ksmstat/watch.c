@@ -228,13 +228,15 @@ int watch(const struct options *options, const struct root *root)
 	watch->root = root;
 	watch_view_init(&watch->view, options);
 	sample_open(&watch->sampler, root); /* a kernel without KSM has processes too */
-	if (!report_open(&watch->source, options, root) && !watch_screen_open()) {
+	if (!report_open(&watch->source, options, root)) {
+		/* From before the terminal is taken until it was given back, signals wait for their turn. */
 		err = ticker_open(
 			&ticker, options->delay_ns, signals, sizeof(signals) / sizeof(*signals));
-		if (!err)
+		if (!err && !watch_screen_open()) {
 			err = go_on(watch, &ticker);
-		watch_screen_close();
-		code = err ? STAT_FAILED : STAT_OK;
+			watch_screen_close();
+			code = err ? STAT_FAILED : STAT_OK;
+		}
 	}
 	if (err)
 		error("cannot go on: %s", strerror(-err));
