@@ -1,4 +1,4 @@
-/* Preloaded into a program by tests/fault: lets the Nth call that reaches the kernel, or for memory, fail. */
+/* Preloaded into a program by tests/fault: at the Nth call that reaches the kernel, or for memory, a fault comes. */
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #undef _FILE_OFFSET_BITS /* both names of each call are wrapped here */
 #include <dlfcn.h>
@@ -20,9 +20,10 @@
  * $FAULT_AT      the first of them to fail, counted from 1
  * $FAULT_TIMES   how many fail; 0: all from there on; 1 where it is not set
  * $FAULT_ERRNO   the number that they give; 0: a read or write does a part only, and others are spared
+ * $FAULT_SIGNAL  instead of failing, this signal comes first, and then the call is made
  * $FAULT_SINCE   counting begins when a message with this beginning was sent (READY=1)
  * $FAULT_LOG_FD  a descriptor that gets a line for each call that failed
- * $FAULT_FILES  how many descriptors it may have, from its start on
+ * $FAULT_FILES   how many descriptors it may have, from its start on
  * $FAULT_CLOCK   "REALTIME MONOTONIC AT": seconds that these clocks jump, at the ATth question for the time
  *
  * What the played kernel (tests/cli/kernel.c, preloaded after this) calls itself does not count. The
@@ -35,7 +36,7 @@ static struct {
 	char calls[CALLS_MAX];
 	const char *since;
 	long at, times;
-	int err, log_fd;
+	int err, signal, log_fd;
 	atomic_long count, clock_count;
 	atomic_bool since_met;
 	long long jump_s[JUMP_CLOCKS];
@@ -72,6 +73,7 @@ __attribute__((constructor)) static void begin(void)
 	fault.at = number("FAULT_AT", 1);
 	fault.times = number("FAULT_TIMES", 1);
 	fault.err = (int)number("FAULT_ERRNO", EIO);
+	fault.signal = (int)number("FAULT_SIGNAL", 0);
 	fault.log_fd = (int)number("FAULT_LOG_FD", -1);
 	fault.on = true;
 }
@@ -101,9 +103,16 @@ static bool hit(const char *call, bool memory)
 	long n = atomic_fetch_add(&fault.count, 1) + 1;
 	if (n < fault.at || (fault.times && n >= fault.at + fault.times))
 		return false;
-	int len = snprintf(line, sizeof(line), "%s %ld errno %d\n", call, n, fault.err);
+	int len = snprintf(line, sizeof(line), "%s %ld %s %d\n", call, n,
+		fault.signal ? "signal" : "errno", fault.signal ? fault.signal : fault.err);
 	if (fault.log_fd >= 0)
 		syscall(SYS_write, fault.log_fd, line, (size_t)len);
+	if (fault.signal) {
+		int before = errno;
+		syscall(SYS_tgkill, getpid(), gettid(), fault.signal);
+		errno = before;
+		return false;
+	}
 	errno = fault.err;
 	return true;
 }
@@ -165,6 +174,7 @@ WRAP(int, -1, unlinkat, (int fd, const char *path, int flags), (fd, path, flags)
 WRAP(int, -1, setsockopt, (int fd, int level, int name, const void *value, unsigned len), (fd, level, name, value, len))
 WRAP(int, -1, signalfd, (int fd, const void *mask, int flags), (fd, mask, flags))
 WRAP(int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol))
+WRAP(int, -1, tcsetattr, (int fd, int when, const void *settings), (fd, when, settings))
 WRAP(int, -1, timerfd_create, (int clock, int flags), (clock, flags))
 WRAP(int, -1, poll, (void *fds, unsigned long count, int timeout), (fds, count, timeout))
 WRAP(int, -1, uname, (void *name), (name))
@@ -319,31 +329,51 @@ static long long jumped(clockid_t clock)
 	return fault.jump_s[clock];
 }
 
-EXPORT int clock_gettime(clockid_t clock, struct timespec *t);
-int clock_gettime(clockid_t clock, struct timespec *t)
-{
-	NEXT(clock_gettime, int, clockid_t, struct timespec *);
-	fault.clock_count++;
-	int result = real(clock, t);
-	t->tv_sec += jumped(clock);
-	return result;
-}
-
 struct timer {
 	struct timespec interval, value;
 };
 
-/* Whoever asked for a moment on the clock that jumped means that clock. */
+static int (*set_timer)(int, int, const struct timer *, struct timer *);
+static struct {
+	bool is;
+	int fd, flags;
+	struct timer timer;
+} armed; /* last; a program here has one */
+
+/* Whoever waits for a moment on the clock that jumped means that clock. */
+static int arm(struct timer *old)
+{
+	struct timer timer = armed.timer;
+	long long less = jumped(CLOCK_MONOTONIC), at = timer.value.tv_sec;
+	if (armed.flags && at)
+		timer.value.tv_sec = at > less ? at - less : 1; /* long ago */
+	return set_timer(armed.fd, armed.flags, &timer, old);
+}
+
 EXPORT int timerfd_settime(int fd, int flags, const struct timer *asked, struct timer *old);
 int timerfd_settime(int fd, int flags, const struct timer *asked, struct timer *old)
 {
 	NEXT(timerfd_settime, int, int, int, const struct timer *, struct timer *);
-	struct timer timer = *asked;
 	if (hit_whole("timerfd_settime"))
 		return -1;
-	long long less = flags ? jumped(CLOCK_MONOTONIC) : 0;
-	timer.value.tv_sec -= less < timer.value.tv_sec ? less : timer.value.tv_sec - 1;
-	return real(fd, flags, &timer, old);
+	set_timer = real;
+	armed.is = true;
+	armed.fd = fd;
+	armed.flags = flags;
+	armed.timer = *asked;
+	return arm(old);
+}
+
+EXPORT int clock_gettime(clockid_t clock, struct timespec *t);
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	NEXT(clock_gettime, int, clockid_t, struct timespec *);
+	bool now = ++fault.clock_count == fault.jump_at;
+	if (now && armed.is)
+		arm(NULL);
+	int result = real(clock, t);
+	t->tv_sec += jumped(clock);
+	return result;
 }
 
 EXPORT int pthread_create(void *thread, const void *how, void *(*start)(void *), void *data);

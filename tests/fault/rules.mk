@@ -1,7 +1,8 @@
 # Faults of the kernel and of memory, injected into the programs as they are.
 # SPDX-License-Identifier: GPL-2.0-or-later
 # make check has the quick form of these, make check-faults all of it.
-FAULTS := $B/tests/fault/verbs $B/tests/fault/service
+FAULTS := $(addprefix $B/tests/fault/,verbs service exhaustion connector clock signals moments)
+FAULT_SHARED := $(patsubst %,$O/tests/fault/%.o,run tree serve tell memory)
 FAULT_PLAYERS := $B/tests/fault/fault.so $B/tests/fault/kernel.so
 $B/tests/fault/fault.so: tests/fault/fault.c
 	@mkdir -p $(@D)
@@ -11,7 +12,7 @@ $B/tests/fault/kernel.so: tests/cli/kernel.c
 	@mkdir -p $(@D)
 	$(SAY) LINK $@
 	$Q$(CC) $(BASE) $(WARN) -O1 -g -fPIC -shared -o $@ $<
-$(FAULTS): $B/%: $O/%.o $O/tests/fault/run.o $O/tests/fault/tree.o $O/all.a
+$(FAULTS): $B/%: $O/%.o $(FAULT_SHARED) $O/all.a
 	@mkdir -p $(@D)
 	$Q$(link) $(tests_LIBS)
 $(FAULTS): | $(FAULT_PLAYERS)

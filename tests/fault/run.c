@@ -49,15 +49,18 @@ static void set_fault(const struct run *run)
 	set_number("FAULT_AT", fault->at);
 	set_number("FAULT_TIMES", fault->times);
 	set_number("FAULT_ERRNO", fault->err);
+	set_number("FAULT_SIGNAL", fault->signal);
 	set_number("FAULT_LOG_FD", LOG_FD);
 }
 
 static void become(const struct run *run)
 {
 	int null = open("/dev/null", O_RDONLY);
+	int in = run->terminal_fd ? run->terminal_fd : null;
+	int out = run->terminal_fd ? run->terminal_fd : run->out_fd;
 	struct rlimit none = { 0, 0 };
 	setrlimit(RLIMIT_CORE, &none);
-	if (null < 0 || dup2(null, 0) < 0 || dup2(run->out_fd, 1) < 0 || dup2(run->err_fd, 2) < 0 ||
+	if (null < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(run->err_fd, 2) < 0 ||
 		dup2(run->log_fd, LOG_FD) < 0)
 		_exit(99);
 	close(null);
@@ -103,7 +106,10 @@ bool run_ends(struct run *run, int ms)
 		return true;
 	if (poll(&end, 1, ms) != 1)
 		return false;
-	waitpid(run->pid, &run->status, 0);
+	struct rusage usage = { 0 };
+	wait4(run->pid, &run->status, 0, &usage);
+	run->cpu_us = (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+		      usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 	run->pid = 0;
 	return true;
 }

@@ -4,6 +4,7 @@
 #define TESTS_FAULT_RUN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* As tests/fault/fault.c reads it from its environment. */
@@ -12,6 +13,7 @@ struct fault {
 	const char *since; /* NULL: from the start */
 	long at, times;
 	int err;
+	int signal; /* comes at that call, instead of a failure; 0: none */
 };
 
 struct run {
@@ -19,11 +21,13 @@ struct run {
 	struct fault fault;
 	int files;	   /* how many descriptors it may have; 0: as many as we */
 	const char *clock; /* $FAULT_CLOCK, or NULL */
+	int terminal_fd;   /* its input and output; 0: nothing and a file */
 
 	pid_t pid;
 	int pidfd, out_fd, err_fd, log_fd;
 	int status; /* of waitpid */
-	bool hung;  /* it had to be killed */
+	int64_t cpu_us;
+	bool hung; /* it had to be killed */
 };
 
 enum { RUN_TEXT_MAX = 1 << 20 };

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PAGE_NS 2000 /* what ksmd takes for one */
+
 static void need(bool fine, const char *what)
 {
 	if (fine)
@@ -49,8 +51,11 @@ static void write_knob(const struct tree *tree, enum ksm_key key, int64_t value)
 			value == KSM_ADVISOR_NONE ? "[none] scan-time" : "none [scan-time]");
 	else
 		snprintf(text, sizeof(text), "%s\n", word);
-	int fd = openat(tree->ksm.fd, ksm_keys[key].name, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	need(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), ksm_keys[key].name);
+	/* A program that reads meanwhile meets a whole value, as of the kernel. */
+	int fd = openat(tree->ksm.fd, "../.put", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	need(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) &&
+			renameat(tree->ksm.fd, "../.put", tree->ksm.fd, ksm_keys[key].name) == 0,
+		ksm_keys[key].name);
 	close(fd);
 }
 
@@ -69,6 +74,22 @@ void tree_put(struct tree *tree, enum ksm_key key, int64_t value)
 {
 	write_knob(tree, key, value);
 	tree->found.value[key] = value;
+}
+
+void tree_scan(const struct tree *tree, int64_t pages)
+{
+	struct ksm_state now;
+	char text[64] = "";
+	tree_read(tree, &now);
+	write_knob(tree, KSM_PAGES_SCANNED, now.value[KSM_PAGES_SCANNED] + pages);
+	write_knob(tree, KSM_FULL_SCANS, now.value[KSM_FULL_SCANS] + 1);
+	/* as tests/fixtures/linux-6.18 has ksmd */
+	int fd = openat(tree->handle.fd, "proc/37/schedstat", O_RDWR | O_CLOEXEC);
+	need(fd >= 0 && pread(fd, text, sizeof(text) - 1, 0) > 0, "schedstat");
+	long long cpu_ns = strtoll(text, NULL, 10) + pages * PAGE_NS;
+	int len = snprintf(text, sizeof(text), "%lld 1 1\n", cpu_ns);
+	need(pwrite(fd, text, (size_t)len, 0) == len, "schedstat");
+	close(fd);
 }
 
 void tree_read(const struct tree *tree, struct ksm_state *state)

@@ -24,6 +24,9 @@ void tree_reset(const struct tree *tree);
 /* Change one, and what "at first" is. */
 void tree_put(struct tree *tree, enum ksm_key key, int64_t value);
 
+/* What a pass of ksmd over so many pages counts up. */
+void tree_scan(const struct tree *tree, int64_t pages);
+
 void tree_read(const struct tree *tree, struct ksm_state *state);
 /* Whether all knobs are equal. Else *key is one that is not. */
 bool tree_same(const struct ksm_state *a, const struct ksm_state *b, enum ksm_key *key);

@@ -232,7 +232,7 @@ static bool sweep(const struct verb *verb, const char *calls, const int *errs, s
 	if (!exhaustive) {
 		/* How many there are, and then a part of them: the first ones, and more and more thinly. */
 		for (last = 1;
-			run_one(verb, &(struct fault){ calls, NULL, last, 1, EIO }, 0, false);)
+			run_one(verb, &(struct fault){ calls, NULL, last, 1, EIO, 0 }, 0, false);)
 			last *= 2;
 	}
 	for (long at = 1; at < CALLS_MAX; at += step) {
@@ -249,7 +249,7 @@ static bool sweep(const struct verb *verb, const char *calls, const int *errs, s
 				errs[which] == EINTR || (errs[which] == EBUSY && !exhaustive) ? 5
 											      : 0;
 			struct fault fault = { calls, NULL, at, i && !exhaustive ? for_good : 1,
-				errs[which] };
+				errs[which], 0 };
 			hit |= run_one(verb, &fault, 0, true);
 			fault.times = for_good;
 			if (exhaustive || memory)
