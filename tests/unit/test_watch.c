@@ -2,6 +2,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
 #include <stdarg.h>
 #include <signal.h>
 #include <stdint.h>
@@ -386,6 +389,46 @@ START_TEST(overrun)
 }
 END_TEST
 
+/* Sends a message as the kernel's to that socket, without any privilege. Returns errno, or 0. */
+static int forge(const struct sockaddr_nl *to)
+{
+	char message[NLMSG_SPACE(sizeof(struct cn_msg) + sizeof(struct proc_event))] = { 0 };
+	struct nlmsghdr *header = (void *)message;
+	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR);
+
+	header->nlmsg_len = sizeof(message);
+	if (fd < 0 || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+		return EBADF;
+	return sendto(fd, message, sizeof(message), 0, (const void *)to, sizeof(*to)) < 0 ? errno
+											  : 0;
+}
+
+/* Events come from the kernel alone: that is what it promises, and what the service goes by. */
+START_TEST(not_from_others)
+{
+	struct sockaddr_nl here;
+	socklen_t len = sizeof(here);
+	int status;
+
+	ck_assert_int_eq(root_open(&root, "/"), 0);
+	ck_assert_int_eq(watch_open(&watch, &root, true, 1000), 0);
+	if (watch.connector.fd < 0 || geteuid() != 0) {
+		tap_skip("no process connector here, or not root");
+	} else {
+		ck_assert_int_eq(getsockname(watch.connector.fd, (void *)&here, &len), 0);
+		ck_assert_uint_ne(here.nl_pid, 0);
+		pid_t child = fork();
+		if (child == 0)
+			_exit(forge(&here));
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+		ck_assert(WIFEXITED(status));
+		ck_assert_int_eq(WEXITSTATUS(status), EPERM);
+	}
+	watch_close(&watch);
+	root_close(&root);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("watch");
@@ -402,5 +445,6 @@ int main(void)
 	tcase_add_test(tcase, due);
 	tcase_add_test(tcase, nothing_there);
 	tcase_add_test(tcase, overrun);
+	tcase_add_test(tcase, not_from_others);
 	return tap_run(suite);
 }
