@@ -13,7 +13,7 @@ for program in ksmctl tests/job; do
 	}
 done
 . "${BASH_SOURCE%/*}/guest.bash"
-cp "$B/ksmctl" "$B/tests/job" "$files/"
+cp "$B/ksmctl" "$B/tests/job" "$files/" || exit 1
 
 # What runs there, in the shell of busybox. Prints TAP.
 cat >"$files/guest" <<'END'

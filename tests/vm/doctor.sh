@@ -6,7 +6,7 @@ set -u
 B=${B:-build}
 kernel=${1:-6.12}
 . "${BASH_SOURCE%/*}/guest.bash"
-cp "$B/ksmctl" "$B/tests/scene" "$files/"
+cp "$B/ksmctl" "$B/tests/scene" "$files/" || exit 1
 
 # What runs there, in the shell of busybox. Prints TAP.
 cat >"$files/guest" <<'END'

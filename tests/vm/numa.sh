@@ -7,10 +7,10 @@ B=${B:-build}
 kernel=${1:-6.12}
 . "${BASH_SOURCE%/*}/guest.bash"
 mkdir -p "$files"/build/tests "$files"/tests/{cli,live}
-cp "$B"/ksmctl "$B"/ksmstat "$files/build/"
-cp "$B/tests/scene" "$files/build/tests/"
-cp tests/cli/lib.bash "$files/tests/cli/"
-cp tests/live/{guard,scene}.bash "$files/tests/live/"
+cp "$B"/ksmctl "$B"/ksmstat "$files/build/" || exit 1
+cp "$B/tests/scene" "$files/build/tests/" || exit 1
+cp tests/cli/lib.bash "$files/tests/cli/" || exit 1
+cp tests/live/{guard,scene}.bash "$files/tests/live/" || exit 1
 
 # What runs there.
 cat >"$files/guest" <<'END'

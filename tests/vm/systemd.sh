@@ -15,9 +15,9 @@ ${MAKE:-make} -s install B="$B" DESTDIR="$files/root" >"$files/problem" 2>&1 || 
 	exit 1
 }
 mkdir -p "$files/tests/cli" "$files/tests/live"
-cp tests/cli/lib.bash "$files/tests/cli/"
-cp tests/live/guard.bash "$files/tests/live/"
-cp "$B/tests/job" "$files/"
+cp tests/cli/lib.bash "$files/tests/cli/" || exit 1
+cp tests/live/guard.bash "$files/tests/live/" || exit 1
+cp "$B/tests/job" "$files/" || exit 1
 
 # Memory that equals that of another such process: whole pages, each of one number.
 cat >"$files/equal" <<'END'
