@@ -167,7 +167,7 @@ lint:
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 #: asan             all tests under AddressSanitizer and UBSan
 asan:
-	@$(MAKE) --no-print-directory B=$B/asan check \
+	@SANITIZE="$(SANITIZE)" $(MAKE) --no-print-directory B=$B/asan check \
 		LDFLAGS="$(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer $(SANITIZE)"
 # Lines that tests reach, without those on the real kernel's knobs. Where errors are handled is what to look at first.
 COVERED := sysfs/ libksmreg/[a-z-]*[.]c ksmctl/policy[.]c
