@@ -96,6 +96,10 @@ run()
 reason()
 {
 	case $(<"$1") in
+	*LD_PRELOAD=*) if grep -q __asan_init "$B/ksmctl"; then
+		echo "a sanitizer's runtime must come before any preload"
+		return
+	fi ;;&
 	*/system.slice* | *docker-*) [ -w /sys/fs/cgroup/cgroup.procs ] || [ -w /sys/fs/cgroup/memory/cgroup.procs ] || [ -w /sys/fs/cgroup/unified/cgroup.procs ] ||
 		echo 'no control group can be made here' ;;
 	*systemctl*) [ -d /run/systemd/system ] && [ -e /lib/systemd/system/ksmctl.service ] || echo 'the service is not installed' ;;
