@@ -72,7 +72,8 @@ static int hold(char **words)
 		if (!strcmp(words[i], "fork") && fork() < 0)
 			return 1;
 		if (!strcmp(words[i], "exec")) {
-			memcpy(&words[3], &words[i + 1], (9 - i) * sizeof(*words));
+			for (char **to = &words[3], **from = &words[i + 1]; (*to++ = *from++);)
+				;
 			execv("/proc/self/exe", words);
 			return 1;
 		}
