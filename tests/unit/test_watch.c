@@ -406,7 +406,7 @@ static int forge(const struct sockaddr_nl *to)
 /* Events come from the kernel alone: that is what it promises, and what the service goes by. */
 START_TEST(not_from_others)
 {
-	struct sockaddr_nl here;
+	struct sockaddr_nl here = { 0 };
 	socklen_t len = sizeof(here);
 	int status;
 
