@@ -91,15 +91,15 @@ int unmerge_all(struct ctl *ctl, bool force)
 		struct sigaction interrupt = { .sa_handler = SIG_DFL };
 		sigaction(SIGINT, &interrupt, NULL);
 		ctl_let_signals();
-		int err = ksm_set(&ctl->ksm, KSM_RUN, KSM_RUN_UNMERGE);
-		_exit(err ? ctl_fail("cannot write", "run", err) : CTL_OK);
+		_exit(-ksm_set(&ctl->ksm, KSM_RUN, KSM_RUN_UNMERGE)); /* one of us speaks */
 	}
 	int status = 0, err = watch(ctl, child, &status);
 	signal(SIGINT, old);
 	if (err)
 		return ctl_fail("cannot wait for", "the child process that unmerges", err);
 	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
+		return WEXITSTATUS(status) ? ctl_fail("cannot write", "run", -WEXITSTATUS(status))
+					   : CTL_OK;
 	ctl_error("unmerging was ended by signal %d: part of the memory may still be merged; "
 		  "'ksmctl info' shows how much",
 		WTERMSIG(status));
