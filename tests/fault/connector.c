@@ -57,12 +57,13 @@ static void end_opted(void)
 	}
 }
 
-/* Wait until it knows of as many as these. Others on this machine may come and go. */
+/* Wait until it knows of as many as these. Others may come and go meanwhile: then all are counted. */
 static bool knows(const struct run *run, bool more, int64_t count)
 {
 	for (int ms = 0; ms < FOUND_MS; ms += 20) {
 		int64_t now = serve_status("registered_processes");
-		if (now >= 0 && (more ? now >= count : now <= count))
+		if (now >= 0 &&
+			((more ? now >= count : now <= count) || now == memory_count_opted()))
 			return true;
 		usleep(20 * 1000);
 	}
@@ -221,8 +222,10 @@ int main(void)
 	if (!missing) {
 		struct run run = { 0 };
 		begin(&run);
-		if (serve_status("connector") != 1)
+		if (strstr(run_text(run.err_fd), "no process connector here"))
 			missing = "no process connector here";
+		else if (serve_status("connector") != 1)
+			tell_problem_of(&run, "connector=%" PRId64, serve_status("connector"));
 		serve_end(&run);
 		run_close(&run);
 	}

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sysfs/proc.h"
+
 static void hold(size_t bytes, bool opt, int ready)
 {
 	char fine = 0;
@@ -50,6 +52,28 @@ static pid_t make(size_t bytes, bool opt)
 	if (!fine)
 		waitpid(child, NULL, 0);
 	return fine ? child : -1;
+}
+
+int64_t memory_count_opted(void)
+{
+	struct root root;
+	struct proc_walk walk;
+	struct proc proc;
+	int64_t count = 0;
+	bool told = false;
+	if (root_open(&root, "/") || proc_walk_open(&walk, &root))
+		return -1;
+	while (proc_walk_next(&walk, &proc) > 0) {
+		struct proc_ksm ksm = { 0 };
+		if (!proc_read_ksm_stat(&proc, &ksm)) {
+			told |= ksm.present & PROC_KSM_MERGEABLE;
+			count += ksm.merge_any || ksm.mergeable;
+		}
+		proc_close(&proc);
+	}
+	proc_walk_close(&walk);
+	root_close(&root);
+	return told ? count : -1;
 }
 
 pid_t memory_child(size_t bytes)
