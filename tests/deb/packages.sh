@@ -117,6 +117,9 @@ life()
 	cp debian/tests/smoke "$system/smoke"
 	ok "$in: used" within "$system" /smoke
 	ok "$in: completed in bash" completes "$system"
+	# shellcheck disable=SC2016 # the inner shell's
+	ok "$in: it carries the monitoring set" within "$system" sh -c 'cd /usr/share/doc/ksmctl/examples/monitoring &&
+		[ -x ksmctl-prom ] && [ -s ksmstat-prom.service ] && [ -s ksmstat-prom.timer ] && [ -s ksm-alerts.yml ]'
 	# What an administrator does.
 	echo '# changed' >>"$system/etc/ksmctl.conf"
 	within "$system" sh -c 'mkdir -p /etc/systemd/system/multi-user.target.wants && ln -s "$(dpkg -L ksmctl | grep "/ksmctl.service$")" \

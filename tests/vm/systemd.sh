@@ -18,6 +18,7 @@ mkdir -p "$files/tests/cli" "$files/tests/live"
 cp tests/cli/lib.bash "$files/tests/cli/" || exit 1
 cp tests/live/guard.bash "$files/tests/live/" || exit 1
 cp "$B/tests/job" "$files/" || exit 1
+cp -r docs/monitoring "$files/" || exit 1
 
 # Memory that equals that of another such process: whole pages, each of one number.
 cat >"$files/equal" <<'END'
@@ -77,6 +78,20 @@ pid=$(says MainPID)
 verdict "$(for fact in Seccomp:2 NoNewPrivs:1; do
 	grep -q "^${fact%:*}:[[:space:]]*${fact#*:}\$" "/proc/$pid/status" || grep "^${fact%:*}:" "/proc/$pid/status"
 done)" 'it has no_new_privs and a filter of system calls'
+
+# What is written for Prometheus, by the units of docs/MONITORING.md.
+metrics=/var/lib/prometheus/node-exporter
+mkdir -p $metrics
+install -D -m 755 monitoring/ksmctl-prom /usr/local/lib/ksm/ksmctl-prom
+install -m 644 monitoring/ksmstat-prom.{service,timer} /etc/systemd/system/
+systemctl daemon-reload
+speaker=. check 'systemctl enable --now ksmstat-prom.timer' 0 '' 'Created symlink' -- systemctl enable --now ksmstat-prom.timer
+systemctl start ksmstat-prom.service
+verdict "$([ "$(systemctl show -P Result ksmstat-prom)" = success ] || systemctl status --no-pager -n 15 ksmstat-prom
+	awk '$1 == "ksm_saved_bytes" && $2 > 0 { found = 1 } END { if (!found) print "no ksm_saved_bytes" }' $metrics/ksm.prom
+	grep -qx 'ksm_controller_up 1' $metrics/ksmctl.prom || cat $metrics/ksmctl.prom)" 'it writes the saving, and that the service runs'
+verdict "$(journalctl -q -o cat --no-pager -u ksmstat-prom | grep -iE 'denied|permitted|cannot')" 'and is denied nothing'
+systemctl disable -q --now ksmstat-prom.timer
 
 echo 'log-decisions-of-nobody = 1' >>/etc/ksmctl.conf
 systemctl reload ksmctl
