@@ -101,7 +101,7 @@ ksmtuned_goes()
 fresh()
 {
 	begin "$1" "$2" && within "$1" apt-get install -qq -y --no-install-recommends gcc libc6-dev pkgconf \
-		libcap2 libinih1 libmnl0 libsmartcols1 libxxhash0 && with_systemctl "$1"
+		libcap2 libinih1 libmnl0 libncursesw6 libsmartcols1 libxxhash0 && with_systemctl "$1"
 }
 
 # life SUITE FROM TO: installs the packages of FROM (SUITE/VERSION), upgrades to those of TO, and so on.
