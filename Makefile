@@ -157,6 +157,8 @@ ANALYSED = $(wildcard sysfs/*.c ksmctl/*.c ksmstat/*.c libksmreg/*.c libksmreg/a
 #: lint             clang-format, cppcheck, clang-tidy, gcc -fanalyzer, scan-build
 lint:
 	@.ci/deps lint
+	@$(MAKE) --no-print-directory run-lint
+run-lint:
 	clang-format --dry-run -Werror $(C_FILES)
 	cppcheck -q --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--suppressions-list=.ci/cppcheck.txt -D_GNU_SOURCE -D__GLIBC__=2 -DKSM_VERSION='""' -I. $(filter %.c,$(C_FILES))
@@ -172,7 +174,7 @@ asan:
 # Lines that tests reach, without those on the real kernel's knobs. Where errors are handled is what to look at first.
 COVERED := sysfs/ libksmreg/[a-z-]*[.]c ksmctl/policy[.]c
 COVERAGE_LEAST := 90
-.PHONY: coverage run-coverage
+.PHONY: coverage run-coverage run-lint
 #: coverage         lines of sysfs/, libksmreg/ and the policy that tests reach; each of them at least 90 %
 coverage:
 	@.ci/deps coverage
