@@ -87,7 +87,7 @@ start_child perl -e "$program" "$work/sum2"
 program_pids+=("$child")
 wait_for 20 test -s "$work/sum0" -a -s "$work/sum1" -a -s "$work/sum2"
 works 'start 5000' run=1 pages_to_scan=5000
-verdict "$(wait_for 30 sharing || echo "only $(get pages_sharing) pages of $pages")" "$opened_by: the pages of a plain program merge"
+verdict "$(wait_for 120 sharing || echo "only $(get pages_sharing) pages of $pages")" "$opened_by: the pages of a plain program merge"
 works stop run=0
 verdict "$(sharing || echo "only $(get pages_sharing)")" 'stop: what is merged stays merged'
 verdict "$(intact)" 'merged memory reads as before'
@@ -113,7 +113,7 @@ other=$(($(get max_page_sharing) == 300 ? 400 : 300))
 refused 'only while nothing is merged' "set max_page_sharing=$other"
 name='set --unmerge-first: done, and run as before' \
 	works "set --unmerge-first max_page_sharing=$other" max_page_sharing=$other run=1
-verdict "$(wait_for 30 sharing || echo "only $(get pages_sharing)")" 'afterwards the pages merge again'
+verdict "$(wait_for 120 sharing || echo "only $(get pages_sharing)")" 'afterwards the pages merge again'
 if has merge_across_nodes; then
 	other=$((1 - $(get merge_across_nodes)))
 	refused 'only while nothing is merged' "set merge_across_nodes=$other"
@@ -122,7 +122,7 @@ if has merge_across_nodes; then
 else
 	skip 'merge_across_nodes' "this kernel knows no NUMA nodes"
 fi
-wait_for 30 sharing
+wait_for 120 sharing
 also='holds run=2 pages_sharing=0 pages_shared=0' check 'unmerge, of merged pages' 0 '' '' -- "$ctl" unmerge
 verdict "$(intact)" 'unmerged memory reads as before'
 kill -KILL "${program_pids[@]}"
