@@ -125,7 +125,12 @@ if command -v perl >/dev/null && command -v taskset >/dev/null; then
 			while (<$maps>) { /^(\w+)-(\w+) .w.p/ or next; my $n = hex($2) - hex($1);
 				sysseek($mem, hex($1), 0) or die; sysread($mem, my $text, $n) == $n or die "$_ $!"; print $text }' "$1"
 	}
-	taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" "${pids[2]}" >/dev/null && sleep 0.1
+	taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" "${pids[2]}" >/dev/null
+	# It may sleep; stopped once and let go, it has come by there.
+	kill -STOP "${pids[2]}"
+	wait_for 5 grep -q '^State:.T' "/proc/${pids[2]}/status"
+	kill -CONT "${pids[2]}"
+	wait_for 5 grep -q '^State:.S' "/proc/${pids[2]}/status"
 	kill -STOP "${pids[2]}"
 	wait_for 5 grep -q '^State:.T' "/proc/${pids[2]}/status"
 	memory_of "${pids[2]}" >"$work/before"
